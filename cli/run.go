@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/lint"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -263,7 +264,7 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 	}
 	findings := m.Lint(machine.LintOptions{Priced: priced, Decisions: lint.Machine(m)})
 	findings = slices.DeleteFunc(findings, func(p machine.Problem) bool {
-		return p.Info || p.Code == runner.Dangling // who is registered is known when the session starts
+		return p.Info || p.Code == planning.Dangling // who is registered is known when the session starts
 	})
 	for _, f := range findings {
 		fmt.Fprintln(a.err, render.Problem(f, machine.Problem.Warning))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -119,7 +120,7 @@ func evidenceOf(ctx context.Context, r *runner.Runner, t *trace, j *session.Judg
 	}
 	m, s, made := t.before.Machine(), t.before.State, j.Decision.Judgement
 	q := trust.Question{Machine: m.Name(), State: s.Name, PolicyDigest: j.Evidence.PolicyDigest, Partial: j.Evidence.Partial, Stop: j.Evidence.Stop}
-	q = runner.Offered(q, t.before.Offered())
+	q = planning.Offered(q, t.before.Offered())
 	switch {
 	case made == nil: // nobody proposed the pick
 		d, err := r.Deciding(ctx, t.before.Program)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/runner"
 )
@@ -42,7 +43,7 @@ func TrustOf(ctx context.Context, r *runner.Runner, machineName string) ([]Trust
 		if err != nil {
 			return nil, err
 		}
-		for _, participants := range [][]runner.Participant{s.Proposers, s.Humans} {
+		for _, participants := range [][]planning.Participant{s.Proposers, s.Humans} {
 			for j := range participants {
 				t := wordOf(d.Ledger, s, &participants[j])
 				if declared {
@@ -56,7 +57,7 @@ func TrustOf(ctx context.Context, r *runner.Runner, machineName string) ([]Trust
 }
 
 // wordOf returns what a participant's word counts for.
-func wordOf(l *trust.Ledger, s *runner.StateDeciding, m *runner.Participant) Trusted {
+func wordOf(l *trust.Ledger, s *runner.StateDeciding, m *planning.Participant) Trusted {
 	q := s.Question
 	q.Votes = []trust.Vote{{SpecialistID: m.SpecialistID, Version: m.Version, Model: m.ModelID, Human: m.IsHuman}}
 	v := l.Judge(q).Votes[0]

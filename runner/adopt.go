@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -107,17 +108,17 @@ func (r *Runner) Adopters(ctx context.Context, machineName string, state machine
 	if err != nil {
 		return nil, err
 	}
-	if state != "" && p.program.Machine.State(string(state)) == nil {
+	if state != "" && p.Program.Machine.State(string(state)) == nil {
 		return nil, &session.NotFoundError{What: "State", ID: string(state)}
 	}
 	declared := false
-	for i := range p.states {
-		s := &p.states[i]
-		if len(s.state.Transitions) == 0 || state != "" && s.state.Name != string(state) {
+	for i := range p.States {
+		s := &p.States[i]
+		if len(s.State.Transitions) == 0 || state != "" && s.State.Name != string(state) {
 			continue
 		}
-		declared = declared || s.declaresHuman()
-		for _, id := range s.reviewers(&session.Review{Outcome: &trust.Outcome{}}) {
+		declared = declared || s.DeclaresHuman()
+		for _, id := range s.Reviewers(&session.Review{Outcome: &trust.Outcome{}}) {
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
@@ -159,7 +160,7 @@ func (r *Runner) newestDecided(ctx context.Context, machineName string) (special
 // under bayes, by scope: "" for the machine, else the state. It is that by which
 // sessions of the machine would be tested.
 func PolicyDigests(m *machine.Machine, r *session.Roster) (map[string]PromisedPolicy, error) {
-	casts, err := Cast(m, r)
+	casts, err := planning.Cast(m, r)
 	if err != nil {
 		return nil, err
 	}

@@ -68,13 +68,13 @@ func (t *commit) refused(v verdict.Verdict) roundInput {
 // what it is to set the error is a *cases.SetError, and nothing is recorded.
 func (w *engine) execute(ctx context.Context, d *decision) (verdict.Verdict, error) {
 	w.passing = judgement{ctx: ctx, step: w.guardStep(d), inquiry: d.inquiry}
-	permit, verdict, err := w.plan.gates[w.here.state.Index][d.transition.Index].pass(ctx, w)
+	permit, verdict, err := w.plan.gates[w.here.State.Index][d.transition.Index].pass(ctx, w)
 	if err != nil {
 		return verdict, err
 	}
 	if permit.valid {
 		step := cases.Step{Transition: d.transition, MetaJSON: d.meta, By: d.by, Human: d.how.Ruling() || d.winner != nil && d.winner.IsHuman, At: w.at}
-		if d.data, d.subject, err = w.plan.cases.Write(ctx, &w.now, step); err != nil {
+		if d.data, d.subject, err = w.plan.Cases.Write(ctx, &w.now, step); err != nil {
 			return verdict, err // nothing of the step has happened
 		}
 	}
@@ -104,8 +104,8 @@ func (w *engine) move(ctx context.Context, p permit, d *decision, v verdict.Verd
 		w.emit(&end)
 	default:
 		o := w.newOpened()
-		*o = session.RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices), Closed: w.plan.cases.Closed(ctx, &w.now), Due: w.plan.cases.Due(ctx, &w.now, w.at)}
+		*o = session.RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices), Closed: w.plan.Cases.Closed(ctx, &w.now), Due: w.plan.Cases.Due(ctx, &w.now, w.at)}
 		w.emit(o)
-		w.here, w.weighed, w.reads = &w.plan.states[to.Index], false, nil
+		w.here, w.weighed, w.reads = &w.plan.States[to.Index], false, nil
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -317,12 +318,12 @@ func legalCalls(calls []specialist.ToolCall) error {
 // call asks one proposer and never panics. The answer in h may still be illegal. Who is
 // outside this process is asked on a goroutine that may end; a Go function is called as any
 // other is: if it ends its goroutine, that of the step has ended.
-func call(ctx context.Context, m *member, q *specialist.Question, h *response) {
-	h.key, h.id, h.source, h.local = q.Key, m.SpecialistID, m.source, m.local()
-	if m.estimate > 0 {
-		h.estimate = &session.RemoteAsk{Estimate: m.estimate}
+func call(ctx context.Context, m *planning.Member, q *specialist.Question, h *response) {
+	h.key, h.id, h.source, h.local = q.Key, m.SpecialistID, m.Source, m.Local()
+	if m.Estimate > 0 {
+		h.estimate = &session.RemoteAsk{Estimate: m.Estimate}
 	}
-	if m.local() {
+	if m.Local() {
 		h.say(ctx, m, q)
 	} else {
 		h.sayApart(ctx, m, *q)
@@ -330,14 +331,14 @@ func call(ctx context.Context, m *member, q *specialist.Question, h *response) {
 }
 
 // sayApart is say on a goroutine that may end.
-func (h *response) sayApart(ctx context.Context, m *member, q specialist.Question) {
+func (h *response) sayApart(ctx context.Context, m *planning.Member, q specialist.Question) {
 	if !apart(func() { h.say(ctx, m, &q) }) {
 		h.code, h.message = session.CodePanic, errGone.Error()
 	}
 }
 
 // say has a proposer say something. A panic is a failure.
-func (h *response) say(ctx context.Context, m *member, q *specialist.Question) {
+func (h *response) say(ctx context.Context, m *planning.Member, q *specialist.Question) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.code, h.message = session.CodePanic, fmt.Sprintf("panic: %v", p)
@@ -345,7 +346,7 @@ func (h *response) say(ctx context.Context, m *member, q *specialist.Question) {
 	}()
 	q.Self = m.SpecialistID
 	var err error
-	if h.answer, err = m.proposer.Propose(ctx, *q); err != nil {
+	if h.answer, err = m.Proposer.Propose(ctx, *q); err != nil {
 		h.fail(ctx, err)
 	}
 }

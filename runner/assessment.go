@@ -30,7 +30,7 @@ type assessment struct {
 // assess makes t an assessment of the open round o of s, by those of p.
 func (t *assessment) assess(r *Runner, p *plan, s *session.Session, o *session.OpenRound, at specialist.Time) {
 	*t = assessment{r: r, votes: t.votes[:0], outstanding: t.outstanding[:0]}
-	t.round = round{now: s, open: o, at: at, plan: p, here: &p.states[s.State.Index]}
+	t.round = round{now: s, open: o, at: at, plan: p, here: &p.States[s.State.Index]}
 	t.past.Store, t.past.Session = r.store, s
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -29,7 +30,7 @@ import (
 // admit returns whom the budget lets be asked. Who would break a hard limit is
 // recorded as a failed ask; who would only have to wait for others is left for
 // later. What is left is set aside for repairs of those who are asked.
-func (w *engine) admit(ctx context.Context, ask []*member) []*member {
+func (w *engine) admit(ctx context.Context, ask []*planning.Member) []*planning.Member {
 	b := w.budget()
 	if w.holds = nil; b == nil && w.r.quota == nil {
 		return ask
@@ -52,10 +53,10 @@ func (w *engine) admit(ctx context.Context, ask []*member) []*member {
 
 // admits reports whether one member can be asked, and holds what that needs, or
 // records why not.
-func (a *repairBudget) admits(ctx context.Context, m *member) bool {
+func (a *repairBudget) admits(ctx context.Context, m *planning.Member) bool {
 	old, paid := a.repeats(m), a.spent
 	delete(a.again, m.SpecialistID)
-	if old != nil && m.source != specialist.Model {
+	if old != nil && m.Source != specialist.Model {
 		a.held = a.held.Plus(old.Remote.Held())
 		a.keep(ctx, m.SpecialistID, a.need(m).first)
 		return true // it is repeated under its key: what it costs is held already
@@ -90,7 +91,7 @@ func (a *repairBudget) admits(ctx context.Context, m *member) bool {
 }
 
 // repeated returns the open asks of members.
-func (w *engine) repeated(list []*member) (open []*session.AskState) {
+func (w *engine) repeated(list []*planning.Member) (open []*session.AskState) {
 	for _, m := range list {
 		if a := w.repeats(m); a != nil {
 			open = append(open, a)
@@ -101,7 +102,7 @@ func (w *engine) repeated(list []*member) (open []*session.AskState) {
 
 // repeats returns the open ask of a member that is to be asked again, because the
 // process that asked is lost; nil if there is none.
-func (w *engine) repeats(m *member) *session.AskState {
+func (w *engine) repeats(m *planning.Member) *session.AskState {
 	if a := w.open.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() && a.Remote != nil {
 		return a
 	}
@@ -109,8 +110,8 @@ func (w *engine) repeats(m *member) *session.AskState {
 }
 
 // refuse records that a member is not asked, or not again.
-func (w *engine) refuse(m *member, old *session.AskState, why *spend.BudgetError) {
-	h := response{key: w.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: why.Code, message: why.Reason().Message}
+func (w *engine) refuse(m *planning.Member, old *session.AskState, why *spend.BudgetError) {
+	h := response{key: w.now.Key(), id: m.SpecialistID, local: true, source: m.Source, code: why.Code, message: why.Reason().Message}
 	if old != nil {
 		h.local, h.ask, h.repeat, h.answer.Usage = false, old.Index, old.Remote.Repeat, old.Remote.Expected() // nobody will ever say what it cost
 	}

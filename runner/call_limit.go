@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -10,7 +11,7 @@ import (
 
 // A hold is what one ask holds of the budget and the quotas.
 type hold struct {
-	member  *member
+	member  *planning.Member
 	need    need
 	spare   session.Spare
 	limited bool // how many calls are made is limited, also of those that cost nothing
@@ -49,7 +50,7 @@ func (a *repairBudget) reserved() spend.Book {
 // limited, calls that a provider refuses need room too, which comes last. So what is
 // asked at once, repairs and all, never breaks a limit that no part of it breaks
 // alone; and nobody is refused for what will hardly ever be needed.
-func (a *repairBudget) setAside(ctx context.Context, admitted []*member) {
+func (a *repairBudget) setAside(ctx context.Context, admitted []*planning.Member) {
 	var holds []*hold
 	for _, m := range admitted {
 		if h := a.holds[m.SpecialistID]; h != nil && h.need.repairs+h.need.retries > 0 {

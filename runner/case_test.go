@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -193,7 +194,7 @@ func TestCaseDigests(t *testing.T) {
 	digests := func(members string) string {
 		m := parse(t, `{"machineName":"m","initialState":"open","goalState":"done","states":{"open":{"transitions":{"on":{"target":"done"`+members+`},"off":"done"}},"done":{}},
 		  "specialists":[{"role":"proposer","specialistId":"a","strategyFnName":"random"},{"role":"arbiter","specialistId":"judge","strategyFnName":"bayes"}]}`)
-		casts, err := runner.Cast(m, &session.Roster{})
+		casts, err := planning.Cast(m, &session.Roster{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -35,18 +36,18 @@ type championship struct {
 }
 
 // asks reports whether a member is to be asked in this round.
-func (t *round) asks(m *member) bool {
+func (t *round) asks(m *planning.Member) bool {
 	switch {
-	case m.off || m.IsHuman:
+	case m.Off || m.IsHuman:
 		return false
-	case m.required:
+	case m.Required:
 		return true
 	case t.championship.pruned[m.SpecialistID]:
 		return false
 	case t.championship.champion == "" || t.championship.champion == m.SpecialistID || t.shadows(m.SpecialistID):
 		return true
 	}
-	return t.championship.alone && m.estimate == 0 // a sentinel that costs nothing
+	return t.championship.alone && m.Estimate == 0 // a sentinel that costs nothing
 }
 
 // applyChampion finds, once for each commit, whether the round belongs to a champion. It
@@ -62,7 +63,7 @@ func (w *engine) applyChampion(ctx context.Context) error {
 	}
 	w.championship.known = true
 	best := favourite(members, weights, trust.Trusted)
-	c, appointed := w.plan.roster.Champions[w.here.scope]
+	c, appointed := w.plan.Roster.Champions[w.here.Scope]
 	if appointed && !able(members, weights, c.ID) {
 		w.demote(c.ID, "its alignment fell below the bar, or it is gone")
 		return nil // this round asks everybody
@@ -96,10 +97,10 @@ func (t *round) failed(id string) bool {
 }
 
 // able reports whether a specialist may be champion.
-func able(members []member, weights []exact.Billionths, id string) bool {
+func able(members []planning.Member, weights []exact.Billionths, id string) bool {
 	for i := range members {
 		if m := &members[i]; m.SpecialistID == id {
-			return !m.off && !m.IsHuman && weights[i] >= trust.Trusted
+			return !m.Off && !m.IsHuman && weights[i] >= trust.Trusted
 		}
 	}
 	return false
@@ -107,10 +108,10 @@ func able(members []member, weights []exact.Billionths, id string) bool {
 
 // favourite returns the enabled AI of highest alignment, the first of equals, if
 // that reaches the bar.
-func favourite(members []member, weights []exact.Billionths, bar exact.Billionths) *member {
+func favourite(members []planning.Member, weights []exact.Billionths, bar exact.Billionths) *planning.Member {
 	best := -1
 	for i := range members {
-		if m := &members[i]; !m.off && !m.IsHuman && weights[i] >= bar && (best < 0 || weights[i] > weights[best]) {
+		if m := &members[i]; !m.Off && !m.IsHuman && weights[i] >= bar && (best < 0 || weights[i] > weights[best]) {
 			best = i
 		}
 	}
@@ -122,7 +123,7 @@ func favourite(members []member, weights []exact.Billionths, bar exact.Billionth
 
 // favourite returns whom mode eager asks first: a champion if one is due, else
 // the first in the roster.
-func (w *engine) favourite(ctx context.Context, due []*member) (*member, error) {
+func (w *engine) favourite(ctx context.Context, due []*planning.Member) (*planning.Member, error) {
 	members := w.members()
 	weights, err := w.weigh(ctx, members)
 	if err != nil {
@@ -134,15 +135,15 @@ func (w *engine) favourite(ctx context.Context, due []*member) (*member, error) 
 	return due[0], nil
 }
 
-func (w *engine) promote(ctx context.Context, members []member, best *member) (session.Champion, error) {
+func (w *engine) promote(ctx context.Context, members []planning.Member, best *planning.Member) (session.Champion, error) {
 	c := session.Champion{ID: best.SpecialistID, Since: w.at}
 	for i := range members {
-		if m := &members[i]; !m.off && !m.IsHuman && m.SpecialistID != best.SpecialistID {
+		if m := &members[i]; !m.Off && !m.IsHuman && m.SpecialistID != best.SpecialistID {
 			c.Others = append(c.Others, m.SpecialistID)
 		}
 	}
-	e := session.RosterEvent{At: w.at, Kind: session.KindPromoted, ID: c.ID, State: w.here.scope, Others: c.Others}
-	err := w.r.store.Register(ctx, w.now.Machine().Name(), w.plan.roster.Sequence, e)
+	e := session.RosterEvent{At: w.at, Kind: session.KindPromoted, ID: c.ID, State: w.here.Scope, Others: c.Others}
+	err := w.r.store.Register(ctx, w.now.Machine().Name(), w.plan.Roster.Sequence, e)
 	if errors.Is(err, session.ErrStale) {
 		return c, session.ErrStale // read everything again
 	}
@@ -151,7 +152,7 @@ func (w *engine) promote(ctx context.Context, members []member, best *member) (s
 
 // demote has the champion's demotion written with this commit.
 func (w *engine) demote(id, reason string) {
-	w.roster = append(w.roster, session.RosterEvent{At: w.at, Kind: session.KindDemoted, ID: id, State: w.here.scope, Reason: reason})
+	w.roster = append(w.roster, session.RosterEvent{At: w.at, Kind: session.KindDemoted, ID: id, State: w.here.Scope, Reason: reason})
 }
 
 // demoteOnMismatch demotes the champion if this round shows that it should not have been
@@ -174,7 +175,7 @@ func (w *engine) demoteOnMismatch(decided *machine.Transition) {
 // demoteBelowBar demotes the champion if what a human just decided brings it below
 // the bar.
 func (w *engine) demoteBelowBar(ctx context.Context, outcomes []trust.Comparison) error {
-	c, appointed := w.plan.roster.Champions[w.here.scope]
+	c, appointed := w.plan.Roster.Champions[w.here.Scope]
 	if !appointed {
 		return nil
 	}
@@ -182,7 +183,7 @@ func (w *engine) demoteBelowBar(ctx context.Context, outcomes []trust.Comparison
 	if err != nil {
 		return err
 	}
-	if b.With(outcomes...).Score(c.ID, w.here.scope) < trust.Trusted {
+	if b.With(outcomes...).Score(c.ID, w.here.Scope) < trust.Trusted {
 		w.demote(c.ID, "its alignment fell below the bar")
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -42,10 +43,10 @@ func (t *round) whyHuman(v *session.Judged) string {
 // collapse returns the standing of the present state, and whether it declares one
 // that bayes can work with.
 func (t *round) collapse() (session.Collapse, bool) {
-	if t.here.state.Collapse == nil || t.here.arbiter == nil || !t.here.arbiter.byBayes() {
+	if t.here.State.Collapse == nil || t.here.Arbiter == nil || !t.here.Arbiter.ByBayes() {
 		return session.Collapse{}, false
 	}
-	return t.plan.roster.Collapse[t.here.state.Name], true
+	return t.plan.Roster.Collapse[t.here.State.Name], true
 }
 
 // reachStage brings the present state to the stage that the evidence calls for, or else
@@ -83,7 +84,7 @@ func (w *engine) changeStage(ctx context.Context, next session.Collapse) (change
 	if next.Certificate != nil {
 		e.ID = next.Certificate.SpecialistID
 	}
-	err = w.r.store.Register(ctx, w.now.Machine().Name(), w.plan.roster.Sequence, e)
+	err = w.r.store.Register(ctx, w.now.Machine().Name(), w.plan.Roster.Sequence, e)
 	if err == nil || errors.Is(err, session.ErrStale) {
 		return true, nil
 	}
@@ -108,7 +109,7 @@ func (t *assessment) view(ctx context.Context, c session.Collapse) (*collapseVie
 	if err != nil {
 		return nil, err
 	}
-	q := &t.here.question
+	q := &t.here.Question
 	v := &collapseView{t: t, now: c, place: e.Place, all: e.Ledger}
 	if q.Policy.Promise != nil {
 		tau, d := e.Ledger.Risk(q.Machine, q.State, *q.Policy.Promise, q.PolicyDigest)
@@ -140,7 +141,7 @@ func certificateKey(secret []byte) ed25519.PrivateKey {
 // champion returns what was seen of the champion since it was promoted.
 func (t *assessment) champion(ctx context.Context, c session.Collapse) (trust.Champion, error) {
 	ch := trust.Champion{Certificate: *c.Certificate, Failures: c.Failures}
-	marks := t.r.lessons.Marks(t.here.question.Machine, t.here.state.Name, c.Place)
+	marks := t.r.lessons.Marks(t.here.Question.Machine, t.here.State.Name, c.Place)
 	var overruled []string
 	var seen float64
 	for _, m := range marks {
@@ -157,7 +158,7 @@ func (t *assessment) champion(ctx context.Context, c session.Collapse) (trust.Ch
 	if len(overruled) < 2 {
 		return ch, nil
 	}
-	near, err := t.r.amongLatest(ctx, t.here.question.Machine, machine.StateName(t.here.state.Name), overruled[len(overruled)-2:])
+	near, err := t.r.amongLatest(ctx, t.here.Question.Machine, machine.StateName(t.here.State.Name), overruled[len(overruled)-2:])
 	if near {
 		ch.Overrules = []int64{ch.Decisions, ch.Decisions}
 	}
@@ -190,11 +191,11 @@ func (r *Runner) amongLatest(ctx context.Context, machineName string, state mach
 // next returns the stage that follows, and whether it is another one.
 func (v *collapseView) next() (session.Collapse, bool) {
 	stage := v.now.StageOf()
-	cool := int64(v.t.here.state.Collapse.CoolDown)
-	if v.now.Held && v.proven.N(v.t.here.question.Machine) < cool {
+	cool := int64(v.t.here.State.Collapse.CoolDown)
+	if v.now.Held && v.proven.N(v.t.here.Question.Machine) < cool {
 		return v.now, false
 	}
-	s := trust.Situation{Tau: v.tau, Frozen: v.now.Frozen, LostPromise: v.lost, CoolDown: cool, Outcomes: v.proven.N(v.t.here.question.Machine)}
+	s := trust.Situation{Tau: v.tau, Frozen: v.now.Frozen, LostPromise: v.lost, CoolDown: cool, Outcomes: v.proven.N(v.t.here.Question.Machine)}
 	reason := ""
 	var certificate *trust.Certificate
 	switch stage {
@@ -246,26 +247,26 @@ func (v *collapseView) enter(to trust.Stage, reason, by string, certificate *tru
 // demotion returns why the champion may not go on, "" if it may.
 func (v *collapseView) demotion() string {
 	id := v.now.Certificate.SpecialistID
-	m := v.t.here.find(id)
+	m := v.t.here.Find(id)
 	switch {
-	case m == nil || m.off || m.IsHuman:
+	case m == nil || m.Off || m.IsHuman:
 		return "gone"
 	case v.now.Certificate.Verify(v.key.Public().(ed25519.PublicKey)) != nil:
 		return "bad_signature"
 	case !v.tau:
 		return "tau_lost"
 	}
-	return string(v.champion.Demotion(v.t.at, m.version, v.t.here.definition))
+	return string(v.champion.Demotion(v.t.at, m.Version, v.t.here.Definition))
 }
 
 func (v *collapseView) target() trust.Target {
-	c := v.t.here.state.Collapse
-	return trust.Target{Share: billionths(c.Target), Alpha: billionths(c.Alpha), ClassShare: billionths(c.ClassTarget),
+	c := v.t.here.State.Collapse
+	return trust.Target{Share: planning.Billionths(c.Target), Alpha: planning.Billionths(c.Alpha), ClassShare: planning.Billionths(c.ClassTarget),
 		AnyRuling: c.RequireBlind != nil && !*c.RequireBlind, MoreTrials: v.now.Trials}
 }
 
 func (v *collapseView) candidates() []trust.Candidate {
-	q := &v.t.here.question
+	q := &v.t.here.Question
 	return v.proven.Candidates(q.Machine, q.State, v.target())
 }
 
@@ -274,11 +275,11 @@ func (v *collapseView) candidates() []trust.Candidate {
 func (v *collapseView) certify() *trust.Certificate {
 	var list []trust.Contender
 	for _, c := range v.candidates() {
-		m := v.t.here.find(c.SpecialistID)
-		if !c.Promotable || m == nil || m.off || m.IsHuman || m.version != c.Version {
+		m := v.t.here.Find(c.SpecialistID)
+		if !c.Promotable || m == nil || m.Off || m.IsHuman || m.Version != c.Version {
 			continue
 		}
-		list = append(list, trust.Contender{SpecialistID: c.SpecialistID, Certificate: v.certificate(c, byEngine), Cost: m.estimate, LowerBound: c.LowerBound})
+		list = append(list, trust.Contender{SpecialistID: c.SpecialistID, Certificate: v.certificate(c, byEngine), Cost: m.Estimate, LowerBound: c.LowerBound})
 	}
 	i := trust.Elect(list, v.humanCost(), v.errorCost())
 	if i < 0 {
@@ -289,10 +290,10 @@ func (v *collapseView) certify() *trust.Certificate {
 
 func (v *collapseView) certificate(c trust.Candidate, by string) trust.Certificate {
 	made := c.Certify(v.target(), v.t.at)
-	made.IssuedBy, made.DefinitionDigest = by, v.t.here.definition
-	made.AuditRate = billionths(v.t.here.state.Audit.Rate)
-	made.ExpiresAt = v.t.at + specialist.Time(int64(v.t.here.state.Collapse.Expires)/1e6)
-	made.ID = digestOf([]any{made.Machine, made.State, made.SpecialistID, made.Version, made.IssuedAt})
+	made.IssuedBy, made.DefinitionDigest = by, v.t.here.Definition
+	made.AuditRate = planning.Billionths(v.t.here.State.Audit.Rate)
+	made.ExpiresAt = v.t.at + specialist.Time(int64(v.t.here.State.Collapse.Expires)/1e6)
+	made.ID = planning.DigestOf([]any{made.Machine, made.State, made.SpecialistID, made.Version, made.IssuedAt})
 	return made
 }
 
@@ -306,18 +307,18 @@ func (v *collapseView) sign(c trust.Certificate) *trust.Certificate {
 }
 
 func (v *collapseView) humanCost() exact.Money {
-	if c := v.t.here.state.Solicit.HumanCost; c != nil {
+	if c := v.t.here.State.Solicit.HumanCost; c != nil {
 		return *c
 	}
 	return exact.Dollar
 }
 
 func (v *collapseView) errorCost() exact.Money {
-	if c := v.t.here.state.Collapse.ErrorCost; c != nil {
+	if c := v.t.here.State.Collapse.ErrorCost; c != nil {
 		return *c
 	}
 	promise := trust.DefaultPromise()
-	if p := v.t.here.question.Policy.Promise; p != nil {
+	if p := v.t.here.Question.Policy.Promise; p != nil {
 		promise = *p
 	}
 	return trust.ErrorCost(v.humanCost(), promise.MaxError)
@@ -325,7 +326,7 @@ func (v *collapseView) errorCost() exact.Money {
 
 // uninformative returns the ids of those who cost money and tell next to nothing.
 func (v *collapseView) uninformative() map[string]bool {
-	p := v.t.here.panel()
+	p := v.t.here.Panel()
 	pruned := map[string]bool{}
 	for _, i := range v.all.Uninformative(p) {
 		pruned[p.Roster[i].SpecialistID] = true

@@ -27,7 +27,7 @@ func (v *collapseView) shadow(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	var open []trust.Open
-	for _, o := range v.t.here.panel().Roster {
+	for _, o := range v.t.here.Panel().Roster {
 		if o.Cost > 0 && o.SpecialistID != v.t.championship.champion {
 			open = append(open, o)
 		}
@@ -113,6 +113,6 @@ func (w *engine) collapse0() (session.Collapse, bool) {
 	if w.before == nil || w.before.State.Collapse == nil {
 		return session.Collapse{}, false
 	}
-	c, known := w.plan.roster.Collapse[w.before.State.Name]
+	c, known := w.plan.Roster.Collapse[w.before.State.Name]
 	return c, known
 }

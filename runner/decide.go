@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/cases"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -183,8 +183,8 @@ func (in Ruling) refused(s *session.Session, reason string) Arbitration {
 // notAllowed refuses the ruling of somebody who may not rule.
 func (w *engine) notAllowed(in Ruling) (Arbitration, error) {
 	why := onlyHumans
-	if m := w.here.find(string(in.SpecialistID)); m != nil && m.IsHuman && !m.off {
-		why = fmt.Sprintf("%s may only propose in state %q, where others decide: %s", m.SpecialistID, w.here.state.Name, strings.Join(w.here.state.Deciders, ", "))
+	if m := w.here.Find(string(in.SpecialistID)); m != nil && m.IsHuman && !m.Off {
+		why = fmt.Sprintf("%s may only propose in state %q, where others decide: %s", m.SpecialistID, w.here.State.Name, strings.Join(w.here.State.Deciders, ", "))
 	}
 	return in.refused(w.before, why), refuse(ErrForbidden, "not_a_decider", "%s", why)
 }
@@ -327,7 +327,7 @@ func (t *commit) stopAgain() {
 func (t *assessment) standing(ctx context.Context) (*session.Standing, error) {
 	by, err := t.arbiter()
 	if err != nil {
-		by = noArbiter() // nobody arbitrates here: a human still can
+		by = planning.NoArbiter() // nobody arbitrates here: a human still can
 	}
 	votes, err := t.standings(ctx, by)
 	if err != nil {
@@ -348,15 +348,10 @@ func (t *assessment) standing(ctx context.Context) (*session.Standing, error) {
 // takes part, or the operator where no human is declared for the state: somebody
 // must be able to.
 func (t *assessment) mayRule(id string) bool {
-	if m := t.here.find(id); m != nil {
-		return m.IsHuman && !m.off && t.here.decides(id)
+	if m := t.here.Find(id); m != nil {
+		return m.IsHuman && !m.Off && t.here.Decides(id)
 	}
-	return id == Operator && t.r.config.AllowOperator && !t.here.declaresHuman()
-}
-
-// decides reports whether a human is one of those who alone may rule in the state.
-func (p *statePlan) decides(id string) bool {
-	return p.state.Deciders == nil || slices.Contains(p.state.Deciders, id)
+	return id == Operator && t.r.config.AllowOperator && !t.here.DeclaresHuman()
 }
 
 // Humans returns the ids of the humans who may rule on the session now, in
@@ -367,15 +362,8 @@ func (r *Runner) Humans(ctx context.Context, s *session.Session) (ids []string, 
 	if err != nil {
 		return nil, false, err
 	}
-	here := &p.states[s.State.Index]
-	return here.humansOn(), here.declaresHuman(), nil
-}
-
-// declaresHuman reports whether a human belongs to the state, be it one who is
-// switched off.
-func (p *statePlan) declaresHuman() bool {
-	isHuman := func(m member) bool { return m.IsHuman }
-	return slices.ContainsFunc(p.members, isHuman) || slices.ContainsFunc(p.humans, isHuman)
+	here := &p.States[s.State.Index]
+	return here.HumansOn(), here.DeclaresHuman(), nil
 }
 
 // learningEvent returns what a forced decision teaches: a comparison for every AI that
@@ -387,7 +375,7 @@ func (w *engine) learningEvent(ctx context.Context, d decision) (*session.Learne
 		if p.IsHuman {
 			continue
 		}
-		key := trust.Key{SpecialistID: p.SpecialistID, State: w.here.scope}
+		key := trust.Key{SpecialistID: p.SpecialistID, State: w.here.Scope}
 		l.Comparisons = append(l.Comparisons, trust.Comparison{Key: key, Match: p.Transition == d.transition, At: w.at})
 	}
 	if err := w.demoteBelowBar(ctx, l.Comparisons); err != nil {
@@ -397,7 +385,7 @@ func (w *engine) learningEvent(ctx context.Context, d decision) (*session.Learne
 	if l.Outcome, err = w.learn(ctx, d); err != nil {
 		return nil, err
 	}
-	if l.Second = d.second; d.looksAfter(w.here.state) {
+	if l.Second = d.second; d.looksAfter(w.here.State) {
 		l.Outcome, l.Held = nil, l.Outcome
 	}
 	key := w.now.Key()

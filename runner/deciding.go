@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -22,7 +23,7 @@ type Deciding struct {
 
 // A StateDeciding is a Deciding of one state.
 type StateDeciding struct {
-	StateCast
+	planning.StateCast
 	of *Deciding
 }
 
@@ -37,8 +38,8 @@ func (r *Runner) Deciding(ctx context.Context, program *session.Program) (*Decid
 	if err != nil {
 		return nil, err
 	}
-	d := &Deciding{Machine: p.program.Machine, Ledger: l, States: make([]StateDeciding, len(p.states)), runner: r, plan: p}
-	for i, c := range p.casts() {
+	d := &Deciding{Machine: p.Program.Machine, Ledger: l, States: make([]StateDeciding, len(p.States)), runner: r, plan: p}
+	for i, c := range p.Casts() {
 		d.States[i] = StateDeciding{c, d}
 	}
 	return d, nil
@@ -74,7 +75,7 @@ func (r *Runner) newest(ctx context.Context, machineName string) (*plan, error) 
 // happened.
 func (r *Runner) lookIn(p *plan, s *machine.State) *assessment {
 	now := r.now()
-	return r.look(p, &session.Session{Program: p.program, State: s, Round: 1, CreatedAt: now, UpdatedAt: now, OpenedAt: now})
+	return r.look(p, &session.Session{Program: p.Program, State: s, Round: 1, CreatedAt: now, UpdatedAt: now, OpenedAt: now})
 }
 
 // Saving says what asking in waves saves in the state, as the engine goes by it:
@@ -85,7 +86,7 @@ func (s *StateDeciding) Saving() Saving { return s.look().saving(s.of.Ledger) }
 
 // Stage returns where the state stands on the way that it declares, since when and why.
 // It is zero for a state that declares none.
-func (s *StateDeciding) Stage() session.Collapse { return s.of.plan.roster.Collapse[s.State.Name] }
+func (s *StateDeciding) Stage() session.Collapse { return s.of.plan.Roster.Collapse[s.State.Name] }
 
 // Collapse says how far the state has come, and whether it declares a collapse at all
 // that bayes can work with.

@@ -193,7 +193,7 @@ func (r *Runner) consensusOf(ctx context.Context, s *session.Session) (Consensus
 	defer w.giveBack()
 	w.looking = true
 	v, err := w.evaluate(ctx)
-	if err == nil && w.by.custom() && len(w.open.Proposals) > 0 {
+	if err == nil && w.by.Custom() && len(w.open.Proposals) > 0 {
 		err = w.save(ctx)
 	}
 	switch {

@@ -95,7 +95,7 @@ func (r *Runner) answer(ctx context.Context, req request, q specialist.Question,
 		h = r.request(ctx, req, q, send, async)
 		return nil
 	}); err != nil {
-		h = response{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index, repeat: req.estimate.Repeat, estimate: req.estimate}
+		h = response{key: q.Key, id: req.member.SpecialistID, source: req.member.Source, ask: req.index, repeat: req.estimate.Repeat, estimate: req.estimate}
 		h.code, h.message = session.CodePanic, err.Error()
 	}
 	return h
@@ -113,12 +113,12 @@ func (r *Runner) deliver(id specialist.SessionID, arrive func(record func()), re
 func (r *Runner) request(ctx context.Context, req request, q specialist.Question, send bool, async specialist.Time) response {
 	defer r.setInflight(askKey{q.Key, req.index}, false)
 	if !send {
-		h := response{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index, repeat: req.estimate.Repeat}
+		h := response{key: q.Key, id: req.member.SpecialistID, source: req.member.Source, ask: req.index, repeat: req.estimate.Repeat}
 		h.fail(ctx, ctx.Err())
 		h.answer.Usage = specialist.Usage{}.WithCalls(0, 0) // it was never sent
 		return h
 	}
-	ctx, cancel := context.WithTimeout(specialist.WithCaller(ctx, req.caller), req.member.timeout)
+	ctx, cancel := context.WithTimeout(specialist.WithCaller(ctx, req.caller), req.member.Timeout)
 	defer cancel()
 	if req.limit != (specialist.CallLimit{}) {
 		ctx = specialist.WithCallLimit(ctx, req.limit)

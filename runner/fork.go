@@ -49,7 +49,7 @@ func (r *Runner) Fork(ctx context.Context, id specialist.SessionID, o Forking) (
 	if err != nil {
 		return nil, err
 	}
-	c, err := k.Fork(o.ID, o.Actor, now, p.cases.Due(ctx, from, now))
+	c, err := k.Fork(o.ID, o.Actor, now, p.Cases.Due(ctx, from, now))
 	if err != nil {
 		return nil, err
 	}

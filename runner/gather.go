@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/internal/deadline"
 	"github.com/dialai/dialai/internal/lessons"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -27,7 +28,7 @@ import (
 // due returns whom to ask now: everybody enabled who has not answered in this
 // round. An ask that is out counts as answered while its owner lives; one whose
 // owner is lost is repeated under its key.
-func (w *engine) due(ctx context.Context) ([]*member, error) {
+func (w *engine) due(ctx context.Context) ([]*planning.Member, error) {
 	if c := w.championship.champion; c != "" && (w.failed(c) || !w.championship.alone && w.open.Proposal(c) != nil && (w.tooFewAlone() || w.lacksPayload(c))) {
 		w.championship.champion = "" // it was asked and failed: now the others are asked
 	}
@@ -142,9 +143,9 @@ func (r *Runner) setInflight(k askKey, on bool) {
 
 // gather asks the members: functions one by one in roster order, everybody else at once
 // and meanwhile. What functions have answered is in the commit, unless asks were sent.
-func (w *engine) gather(ctx context.Context, ask []*member) (roundInput, error) {
+func (w *engine) gather(ctx context.Context, ask []*planning.Member) (roundInput, error) {
 	for _, m := range ask {
-		if !m.local() {
+		if !m.Local() {
 			return w.gatherRemote(ctx, ask)
 		}
 	}
@@ -153,7 +154,7 @@ func (w *engine) gather(ctx context.Context, ask []*member) (roundInput, error) 
 
 // gatherLocal asks functions inside this process, one by one, until the round
 // is settled.
-func (w *engine) gatherLocal(ctx context.Context, ask []*member) error {
+func (w *engine) gatherLocal(ctx context.Context, ask []*planning.Member) error {
 	w.expect(len(ask))
 	defer func() { w.unasked = nil }()
 	q := w.question()
@@ -190,14 +191,14 @@ func (w *engine) note(a *session.Asked) {
 
 // callLocal asks one function. Only those of a program's own can wait, so only
 // they get a deadline.
-func (w *engine) callLocal(ctx context.Context, m *member, q *specialist.Question, h *response) {
+func (w *engine) callLocal(ctx context.Context, m *planning.Member, q *specialist.Question, h *response) {
 	limited := w.r.quota != nil // or there is no ticket, and nobody to tell what the call has cost
 	if limited {
 		w.tickets[m.SpecialistID].start()
 	}
-	if m.source == specialist.Function {
-		if w.limit == nil || !w.limit.Reuse(ctx, m.timeout) {
-			w.limit = deadline.New(ctx, m.timeout)
+	if m.Source == specialist.Function {
+		if w.limit == nil || !w.limit.Reuse(ctx, m.Timeout) {
+			w.limit = deadline.New(ctx, m.Timeout)
 		}
 		defer w.limit.Release()
 		ctx = w.limit
@@ -209,7 +210,7 @@ func (w *engine) callLocal(ctx context.Context, m *member, q *specialist.Questio
 
 // A request is one ask outside this process, ready to be sent.
 type request struct {
-	member   *member
+	member   *planning.Member
 	estimate *session.RemoteAsk // what it is expected to need
 	ask      specialist.Ask
 	caller   specialist.Caller
@@ -220,7 +221,7 @@ type request struct {
 
 // gatherRemote records all asks in one commit, sends them, and asks the local functions
 // meanwhile.
-func (w *engine) gatherRemote(ctx context.Context, ask []*member) (roundInput, error) {
+func (w *engine) gatherRemote(ctx context.Context, ask []*planning.Member) (roundInput, error) {
 	requests, err := w.recordAsks(ctx, ask)
 	if err != nil {
 		return seenNothing, err
@@ -229,12 +230,12 @@ func (w *engine) gatherRemote(ctx context.Context, ask []*member) (roundInput, e
 		return seenNothing, err
 	}
 	q := questionOf(w.s, w.s.Notices(), &lessons.Past{Store: w.r.store, Session: w.s})
-	if slices.ContainsFunc(requests, func(req request) bool { return req.member.webhook() }) {
+	if slices.ContainsFunc(requests, func(req request) bool { return req.member.Webhook() }) {
 		q.Encoded = q.AppendContext(nil, true)
 	}
 	w.flight = w.r.send(ctx, requests, q)
 	for _, m := range ask {
-		if m.local() {
+		if m.Local() {
 			var h response
 			w.callLocal(ctx, m, &q, &h)
 			w.responses = append(w.responses, h)
@@ -245,7 +246,7 @@ func (w *engine) gatherRemote(ctx context.Context, ask []*member) (roundInput, e
 }
 
 // recordAsks records the asks of everybody outside this process.
-func (w *engine) recordAsks(ctx context.Context, ask []*member) ([]request, error) {
+func (w *engine) recordAsks(ctx context.Context, ask []*planning.Member) ([]request, error) {
 	owner, err := w.r.claim(ctx)
 	if err != nil {
 		return nil, err
@@ -255,11 +256,11 @@ func (w *engine) recordAsks(ctx context.Context, ask []*member) ([]request, erro
 	var requests []request
 	next := w.nextAsk()
 	for _, m := range ask {
-		if m.local() {
+		if m.Local() {
 			continue
 		}
-		a := session.Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source, Shadow: w.shadows(m.SpecialistID),
-			Remote: &session.RemoteAsk{Owner: owner, Deadline: w.at + specialist.Time(m.timeout.Milliseconds())}}
+		a := session.Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.Source, Shadow: w.shadows(m.SpecialistID),
+			Remote: &session.RemoteAsk{Owner: owner, Deadline: w.at + specialist.Time(m.Timeout.Milliseconds())}}
 		req := request{member: m, estimate: a.Remote, ticket: w.tickets[m.SpecialistID]}
 		if h := w.holds[m.SpecialistID]; h != nil {
 			a.Remote.Hold(h.need.first)
@@ -269,7 +270,7 @@ func (w *engine) recordAsks(ctx context.Context, ask []*member) ([]request, erro
 		}
 		if old := w.open.Ask(m.SpecialistID, m.Role); old != nil && old.Status.Pending() {
 			a.Index, a.Remote.Repeat = old.Index, old.Remote.Repeat+1
-			a.Remote.Lost = m.source == specialist.Model // a service would know the key, and be paid once
+			a.Remote.Lost = m.Source == specialist.Model // a service would know the key, and be paid once
 		} else {
 			next++
 		}

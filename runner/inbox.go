@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -120,7 +121,7 @@ func (r *Runner) votesOf(ctx context.Context, s *session.Session) ([]arbiter.Vot
 	t := r.look(p, s)
 	by, err := t.arbiter()
 	if err != nil {
-		by = noArbiter()
+		by = planning.NoArbiter()
 	}
 	return t.standings(ctx, by)
 }

@@ -3,12 +3,11 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/internal/truth"
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
 )
@@ -61,7 +60,7 @@ func (w *engine) inquire(ctx context.Context, of func(*session.Judged) decision)
 	if j := (judgement{ctx: ctx, step: step}); !j.alone(&w.assessment).Passed() {
 		return nil, nil // the gate says why
 	}
-	asking := &inquirer{w: w, config: c, respondents: w.here.respondents, about: w.open.Verdict.Order[w.open.Verdict.Decision.Winner]}
+	asking := &inquirer{w: w, config: c, respondents: w.here.Respondents, about: w.open.Verdict.Order[w.open.Verdict.Decision.Winner]}
 	v := asking.ask(ctx, d, step)
 	if asking.err != nil {
 		return nil, asking.err
@@ -73,7 +72,7 @@ func (w *engine) inquire(ctx context.Context, of func(*session.Judged) decision)
 type inquirer struct {
 	w           *engine
 	config      *guard.Config
-	respondents *respondents
+	respondents *planning.Respondents
 	about       int32              // the arrival of the winner
 	refused     *spend.BudgetError // by the budget; nil if it was not
 	err         error              // why there is no verdict; nil if there is one
@@ -82,9 +81,9 @@ type inquirer struct {
 // ask asks the classifier and, if that lets the step pass, the truth gate.
 func (q *inquirer) ask(ctx context.Context, d decision, step verdict.Step) (v verdict.Verdict) {
 	if q.config.Classifier != nil {
-		judge := q.respondents.asker.Judge
+		judge := q.respondents.Asker.Judge
 		if q.w.open.Lost(session.ClassifierID) {
-			judge = q.respondents.asker.JudgeAnew
+			judge = q.respondents.Asker.JudgeAnew
 		}
 		v = judge(ctx, step, q.turns(), q.classify)
 	}
@@ -110,63 +109,6 @@ func (q *inquirer) turns() (turns []string) {
 func (q *inquirer) stillAsked() bool {
 	v := q.w.open.Verdict
 	return !q.w.over() && v != nil && v.Decision.Consensus() && v.Order[v.Decision.Winner] == q.about
-}
-
-// A respondents has everybody whom the guards of a state ask.
-type respondents struct {
-	classifier guard.Classifier
-	asker      *guard.Asker
-	model      truth.Completer // of the truth gate; nil if there is none
-	prober     truth.Completer
-}
-
-// respondents makes everybody ready whom the guards of a state ask.
-func (b *planner) respondents(p *session.Program, st *machine.State) *respondents {
-	if b.looking {
-		return nil
-	}
-	c := p.Guards(st)
-	if c == nil || c.Classifier == nil && c.Truth == nil {
-		return nil
-	}
-	d, err := &respondents{}, error(nil)
-	if c.Classifier != nil {
-		if d.classifier, err = b.classifier(c.Classifier); err != nil {
-			b.fail(fmt.Errorf("the classifier of state %q: %w", st.Name, err))
-		}
-		d.asker = b.Asker(c.Classifier)
-	}
-	if c.Truth != nil {
-		if d.model, err = b.completer(c.Truth.Model); err == nil {
-			d.prober, err = b.completer(c.Truth.Prober())
-		}
-		if err != nil {
-			b.fail(fmt.Errorf("the truth gate of state %q: %w", st.Name, err))
-		}
-	}
-	return d
-}
-
-func (b *planner) completer(model string) (truth.Completer, error) {
-	c, err := b.Resolver.Completer(model)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("it asks the model %q: %w", model, err)
-	case c == nil:
-		return nil, fmt.Errorf("it asks the model %q, and this program has no such model: set Resolver of the runner's Config, or switch the gate off (\"truth\": false)", model)
-	}
-	return c, nil
-}
-
-func (b *planner) classifier(c *guard.ClassifierConfig) (guard.Classifier, error) {
-	found, err := b.Resolver.Classifier(c)
-	switch {
-	case found != nil || err != nil:
-		return found, err
-	case c.Function != "":
-		return nil, fmt.Errorf("the function %q is not in the Registry", c.Function)
-	}
-	return nil, fmt.Errorf("it is at %s, and this program has no way to ask it", c.URL)
 }
 
 // asker returns what this process knows of a classifier's answers and failures.

@@ -40,7 +40,7 @@ func (q *inquirer) classify(ctx context.Context, c guard.Classification) (guard.
 		p.source, p.need = specialist.Function, q.judging(&c)
 	}
 	text, err := q.call(ctx, p, func(ctx context.Context) reply {
-		a, err := q.config.Classifier.Ask(ctx, q.respondents.classifier, c)
+		a, err := q.config.Classifier.Ask(ctx, q.respondents.Classifier, c)
 		return reply{text: encodeAnswer(a), usage: a.Usage, err: err}
 	})
 	switch {
@@ -103,8 +103,8 @@ func decodeAnswer(text string) (a guard.ClassifierAnswer, err error) {
 func (q *inquirer) truth(ctx context.Context, d decision) verdict.Verdict {
 	section := q.config.Truth
 	c := section.Config()
-	c.Completer = q.completer(q.respondents.model, section.Model)
-	c.ProbeCompleter = q.completer(q.respondents.prober, section.Prober())
+	c.Completer = q.completer(q.respondents.Model, section.Model)
+	c.ProbeCompleter = q.completer(q.respondents.Prober, section.Prober())
 	c.Ledger = sessionLedger{q}
 	c.OnEvent = q.measured
 	candidate := truth.Candidate{

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/lessons"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -27,18 +28,18 @@ import (
 // changes.
 
 // arbiter returns who decides the present round.
-func (t *round) arbiter() (*member, error) {
-	if t.here.arbiter != nil {
-		return t.here.arbiter, nil
+func (t *round) arbiter() (*planning.Member, error) {
+	if t.here.Arbiter != nil {
+		return t.here.Arbiter, nil
 	}
 	if t.now.Options().DefaultArbiter {
-		return defaultArbiter(t.now.ID), nil
+		return planning.DefaultArbiter(t.now.ID), nil
 	}
 	return nil, refuse(session.ErrNotFound, session.CodeNoArbiter, "No arbiter registered for machine: %s", t.now.Machine().Name())
 }
 
 // weigh returns the standing of the members of the round.
-func (t *assessment) weigh(ctx context.Context, members []member) ([]exact.Billionths, error) {
+func (t *assessment) weigh(ctx context.Context, members []planning.Member) ([]exact.Billionths, error) {
 	if t.weighed {
 		return t.weights, nil
 	}
@@ -46,12 +47,12 @@ func (t *assessment) weigh(ctx context.Context, members []member) ([]exact.Billi
 	if err != nil {
 		return nil, err
 	}
-	if len(members) == len(t.here.members) {
-		t.weights = t.here.weights(b)
+	if len(members) == len(t.here.Members) {
+		t.weights = t.here.Weights(b)
 	} else { // a default proposer stands in
 		t.weights = make([]exact.Billionths, len(members))
 		for i := range members {
-			t.weights[i] = b.Score(members[i].SpecialistID, t.here.scope)
+			t.weights[i] = b.Score(members[i].SpecialistID, t.here.Scope)
 		}
 	}
 	t.weighed = true
@@ -61,7 +62,7 @@ func (t *assessment) weigh(ctx context.Context, members []member) ([]exact.Billi
 // standings returns the votes of the round in the order in which it is put to
 // the arbiter: humans first and then by roster, so that no network decides; by
 // arrival where arrival is what counts.
-func (t *assessment) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) {
+func (t *assessment) standings(ctx context.Context, by *planning.Member) ([]arbiter.Vote, error) {
 	members := t.members()
 	weights, err := t.weigh(ctx, members)
 	if err != nil {
@@ -74,8 +75,8 @@ func (t *assessment) standings(ctx context.Context, by *member) ([]arbiter.Vote,
 		}
 		rank, weight := t.place(p, members, weights)
 		vote := arbiter.Vote{Proposal: p, Rank: rank, Weight: weight}
-		if by.byBayes() {
-			vote.Version = t.here.version(p.SpecialistID)
+		if by.ByBayes() {
+			vote.Version = t.here.VersionOf(p.SpecialistID)
 		}
 		t.votes = append(t.votes, vote)
 	}
@@ -92,24 +93,21 @@ func (t *assessment) standings(ctx context.Context, by *member) ([]arbiter.Vote,
 	return votes, nil
 }
 
-// humanFirst is subtracted from the rank of humans.
-const humanFirst = 1 << 20
-
 // place returns a proposal's rank and its author's weight. Proposals of members
 // that have left since count nothing, but they are put to the arbiter.
-func (t *round) place(p *specialist.Proposal, members []member, weights []exact.Billionths) (int32, exact.Billionths) {
+func (t *round) place(p *specialist.Proposal, members []planning.Member, weights []exact.Billionths) (int32, exact.Billionths) {
 	for i := range members {
 		if m := &members[i]; m.SpecialistID == p.SpecialistID {
 			if p.IsHuman {
-				return m.rank - humanFirst, exact.One
+				return m.Rank - planning.HumanFirst, exact.One
 			}
-			return m.rank, weights[i]
+			return m.Rank, weights[i]
 		}
 	}
 	if p.IsHuman {
-		for i := range t.here.humans {
-			if h := &t.here.humans[i]; h.SpecialistID == p.SpecialistID {
-				return h.rank - humanFirst, exact.One
+		for i := range t.here.Humans {
+			if h := &t.here.Humans[i]; h.SpecialistID == p.SpecialistID {
+				return h.Rank - planning.HumanFirst, exact.One
 			}
 		}
 		return -1, exact.One
@@ -118,7 +116,7 @@ func (t *round) place(p *specialist.Proposal, members []member, weights []exact.
 }
 
 // arbiterRound returns the round as the arbiter sees it, valid until t changes.
-func (t *assessment) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member) (*arbiter.Round, error) {
+func (t *assessment) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *planning.Member) (*arbiter.Round, error) {
 	st := t.now.State
 	t.judging = arbiter.Round{
 		Key: t.now.Key(), Machine: t.now.Machine(), State: t.now.Offered(), RequireTrust: st.RequireTrust,
@@ -128,7 +126,7 @@ func (t *assessment) arbiterRound(ctx context.Context, votes []arbiter.Vote, by 
 		t.judging.Threshold = by.Threshold
 	}
 	t.judging.Meta = t.now.Options().Meta
-	if by.byBayes() {
+	if by.ByBayes() {
 		e, err := t.evidence(ctx)
 		if err != nil {
 			return nil, err

@@ -29,19 +29,11 @@ func (r *Runner) WithheldRounds(ctx context.Context, s *session.Session, viewer 
 		return nil, err
 	}
 	for _, v := range s.Reviews() {
-		if why := p.states[v.State.Index].withheld(v, viewer); why != "" {
+		if why := p.States[v.State.Index].Withheld(v, viewer); why != "" {
 			rounds[v.Key.Round] = why
 		}
 	}
 	return rounds, nil
-}
-
-// withheld is WithheldRounds for one review.
-func (p *statePlan) withheld(v *session.Review, viewer machine.SpecialistID) string {
-	if v.LookedAt(viewer) || viewer != "" && v.Seen(viewer) || p.contested(v) {
-		return ""
-	}
-	return "whoever reviews a round is to do so without sight of what was proposed and decided in it"
 }
 
 // Reveal returns the question of a session's open round with all that is withheld

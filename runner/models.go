@@ -5,6 +5,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -33,13 +34,13 @@ type need struct {
 // need returns what an ask of a member is expected to need: what the machine says
 // of its cost, else what the model's proposer says, at the price of the model. A
 // function of this process that says nothing of its cost needs nothing.
-func (t *assessment) need(m *member) need {
-	if m.local() && m.estimate == 0 {
+func (t *assessment) need(m *planning.Member) need {
+	if m.Local() && m.Estimate == 0 {
 		return need{}
 	}
 	n := need{first: spend.Book{Calls: 1}}
 	n.first.Money, n.unpriced = t.estimateOf(m)
-	asked := m.proposer
+	asked := m.Proposer
 	if g, ok := asked.(given); ok {
 		asked = g.Proposer
 	}
@@ -59,9 +60,9 @@ func (t *assessment) need(m *member) need {
 
 // estimateOf returns what the machine says that an ask of a member costs, of a service
 // that it says nothing of what its budget says of such. unsaid reports that.
-func (t *round) estimateOf(m *member) (cost exact.Money, unsaid bool) {
-	if m.local() || m.EstimatedCostUSD != nil {
-		return m.estimate, false
+func (t *round) estimateOf(m *planning.Member) (cost exact.Money, unsaid bool) {
+	if m.Local() || m.EstimatedCostUSD != nil {
+		return m.Estimate, false
 	}
 	return t.now.Program.Guards(t.now.State).DefaultEstimate(), true
 }
@@ -77,8 +78,8 @@ func (t *round) unpriced(n need) *spend.BudgetError {
 
 // bookOf returns what one call of a model needs, and whether nothing says what it may
 // cost: no estimate, and no price. Then it is the budget's default.
-func (t *assessment) bookOf(m *member, e *specialist.Estimate) (b spend.Book, unpriced bool) {
-	b = spend.Book{Calls: 1, Money: m.estimate, TokensIn: e.InputTokens, TokensOut: e.OutputTokens}
+func (t *assessment) bookOf(m *planning.Member, e *specialist.Estimate) (b spend.Book, unpriced bool) {
+	b = spend.Book{Calls: 1, Money: m.Estimate, TokensIn: e.InputTokens, TokensOut: e.OutputTokens}
 	if b.Money == 0 {
 		u := specialist.Usage{NumInputTokens: e.InputTokens, NumOutputTokens: e.OutputTokens, Given: specialist.InputGiven | specialist.OutputGiven}
 		u = t.price(u, spend.Called{Model: e.Model})
@@ -89,10 +90,6 @@ func (t *assessment) bookOf(m *member, e *specialist.Estimate) (b spend.Book, un
 	}
 	return b, unpriced
 }
-
-// webhook reports whether the member is asked by a webhook, or a webhook gathers
-// its context: then the question is sent.
-func (m *member) webhook() bool { return m.StrategyWebhookURL != "" || m.ContextWebhookURL != "" }
 
 // price fills in what an answer cost: the price of the machine comes first, then
 // the program's, then what the machine does about models without a price.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/internal/cases"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -65,7 +66,7 @@ func (r *Runner) Move(ctx context.Context, id specialist.SessionID, m *machine.M
 		}
 		p, err := r.plan(ctx, program.Like(s.Program))
 		if err != nil {
-			return nil, placed(m, err)
+			return nil, planning.Placed(m, err)
 		}
 		if err := r.unpricedModels(m, p); err != nil {
 			return nil, err
@@ -85,16 +86,16 @@ func (r *Runner) Move(ctx context.Context, id specialist.SessionID, m *machine.M
 func (r *Runner) moveOnce(ctx context.Context, s *session.Session, p *plan, state *machine.State, o *Moving) (*session.Session, error) {
 	t := &commit{}
 	t.reset(r, s)
-	m := p.program.Machine
+	m := p.Program.Machine
 	data := m.FirstData(s.Options().Meta)
 	if now := s.Data(); len(now.Members()) > 0 {
 		data = m.FirstData(now.JSON())
 	}
-	t.emit(&session.Moved{Program: p.program, From: s.Machine().Digest(), State: state, States: o.renamed(), Subject: p.cases.Subject(ctx, data, s.Options().Meta),
+	t.emit(&session.Moved{Program: p.Program, From: s.Machine().Digest(), State: state, States: o.renamed(), Subject: p.Cases.Subject(ctx, data, s.Options().Meta),
 		Note: specialist.Clip(o.Note, maxReasoning), Actor: o.Actor.Clone()})
-	opened := &session.RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: state, Closed: p.cases.Closed(ctx, &t.now)}
+	opened := &session.RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: state, Closed: p.Cases.Closed(ctx, &t.now)}
 	if t.now.Due() == nil {
-		opened.Due = p.cases.Due(ctx, &t.now, t.at)
+		opened.Due = p.Cases.Due(ctx, &t.now, t.at)
 	}
 	t.emit(opened)
 	return t.write(ctx)

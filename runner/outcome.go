@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 )
@@ -14,7 +15,7 @@ func (t *assessment) learn(ctx context.Context, d decision) (*trust.Outcome, err
 	o := &trust.Outcome{
 		Session: t.now.ID.String(), Round: t.now.Key().ID(), Machine: q.Machine, State: q.State, DefinitionDigest: t.now.Machine().Digest(),
 		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.author(), Blind: d.blind, Unasked: !t.open.HumanAsked(t.now),
-		PolicyDigest: q.PolicyDigest, Proposals: t.open.Learned(t.here.version, t.now.Machine()), Partial: t.open.Waved() || t.partial(),
+		PolicyDigest: q.PolicyDigest, Proposals: t.open.Learned(t.here.VersionOf, t.now.Machine()), Partial: t.open.Waved() || t.partial(),
 		NoQuorum: !t.quorate(),
 	}
 	if a := t.open.Draws; a != nil && a.Audit && t.open.HumanAsked(t.now) {
@@ -24,7 +25,7 @@ func (t *assessment) learn(ctx context.Context, d decision) (*trust.Outcome, err
 	if d.second != nil && d.second.Settled != "" {
 		o.Source = trust.Adjudicated
 	}
-	if by := t.here.arbiter; by != nil && by.byBayes() {
+	if by := t.here.Arbiter; by != nil && by.ByBayes() {
 		o.Promise = q.Policy.Promise
 		if err := t.counterfactual(ctx, by, o); err != nil {
 			return nil, err
@@ -35,7 +36,7 @@ func (t *assessment) learn(ctx context.Context, d decision) (*trust.Outcome, err
 
 // counterfactual enters what bayes had made of the round before the human spoke, and
 // what it would have made of it had it stopped asking earlier.
-func (t *assessment) counterfactual(ctx context.Context, by *member, o *trust.Outcome) error {
+func (t *assessment) counterfactual(ctx context.Context, by *planning.Member, o *trust.Outcome) error {
 	e, q, err := t.put(ctx, by)
 	if err != nil {
 		return err
@@ -71,7 +72,7 @@ func (t *round) stopsEarly() bool {
 func (t *assessment) costs(votes []trust.Vote) []exact.Money {
 	costs := make([]exact.Money, len(votes))
 	for i := range votes {
-		if m := t.here.find(votes[i].SpecialistID); m != nil {
+		if m := t.here.Find(votes[i].SpecialistID); m != nil {
 			costs[i] = t.costOf(m)
 		}
 	}
@@ -84,13 +85,4 @@ func (t *round) judged() *trust.Judgement {
 		return nil
 	}
 	return t.open.Verdict.Decision.Judgement
-}
-
-// version returns the version of somebody who takes part; "" if nobody of that
-// id does.
-func (p *statePlan) version(id string) string {
-	if m := p.find(id); m != nil {
-		return m.version
-	}
-	return ""
 }

@@ -47,7 +47,7 @@ func (r *Runner) inState(ctx context.Context, machineName string, state machine.
 	if err != nil {
 		return nil, err
 	}
-	s := p.program.Machine.State(string(state))
+	s := p.Program.Machine.State(string(state))
 	if s == nil {
 		return nil, &session.NotFoundError{What: "State", ID: string(state)}
 	}
@@ -55,14 +55,14 @@ func (r *Runner) inState(ctx context.Context, machineName string, state machine.
 }
 
 func (v *collapseView) report() StateCollapse {
-	q := &v.t.here.question
+	q := &v.t.here.Question
 	s := StateCollapse{MachineName: q.Machine, State: q.State, Collapse: v.now, Tau: v.tau, Outcomes: v.proven.N(q.Machine),
 		Candidates: append([]trust.Candidate{}, v.candidates()...), Pruned: []string{}}
 	s.Stage = v.now.StageOf()
 	if v.now.Certificate != nil {
 		s.Champion = &v.champion
 	}
-	panel := v.t.here.panel()
+	panel := v.t.here.Panel()
 	for _, i := range v.all.Uninformative(panel) {
 		s.Pruned = append(s.Pruned, panel.Roster[i].SpecialistID)
 	}
@@ -116,18 +116,18 @@ func (r *Runner) Freeze(ctx context.Context, o Order, on bool) error {
 func (r *Runner) Promote(ctx context.Context, o Order, id machine.SpecialistID) (*trust.Certificate, error) {
 	var made *trust.Certificate
 	err := r.order(ctx, o, func(v *collapseView) (session.RosterEvent, error) {
-		m := v.t.here.find(string(id))
+		m := v.t.here.Find(string(id))
 		switch {
-		case m == nil || m.off || m.IsHuman:
+		case m == nil || m.Off || m.IsHuman:
 			return session.RosterEvent{}, &session.NotFoundError{What: "Specialist that may be asked", ID: string(id)}
 		case v.now.Frozen:
 			return session.RosterEvent{}, refuse(ErrIllegal, "frozen", "nobody can be promoted in state %q: it is frozen; release it first", o.State)
 		case !v.tau:
 			return session.RosterEvent{}, refuse(ErrIllegal, "not_established", "nobody can be promoted in state %q: its promise is not established yet", o.State)
 		}
-		c := trust.Candidate{SpecialistID: m.SpecialistID, Version: m.version, Machine: o.MachineName, State: string(o.State)}
+		c := trust.Candidate{SpecialistID: m.SpecialistID, Version: m.Version, Machine: o.MachineName, State: string(o.State)}
 		for _, known := range v.candidates() {
-			if known.SpecialistID == m.SpecialistID && known.Version == m.version {
+			if known.SpecialistID == m.SpecialistID && known.Version == m.Version {
 				c = known
 			}
 		}
@@ -169,7 +169,7 @@ func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (s
 		if e.Stage != nil {
 			e.Reason = e.Stage.Reason
 		}
-		if err = r.store.Register(ctx, o.MachineName, t.plan.roster.Sequence, e); !errors.Is(err, session.ErrStale) {
+		if err = r.store.Register(ctx, o.MachineName, t.plan.Roster.Sequence, e); !errors.Is(err, session.ErrStale) {
 			return err
 		}
 	}
@@ -183,5 +183,5 @@ func (r *Runner) HumansIn(ctx context.Context, machineName string, state machine
 	if err != nil {
 		return nil, false, err
 	}
-	return t.here.reviewers(&session.Review{Outcome: &trust.Outcome{}}), t.here.declaresHuman(), nil
+	return t.here.Reviewers(&session.Review{Outcome: &trust.Outcome{}}), t.here.DeclaresHuman(), nil
 }

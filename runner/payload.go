@@ -3,6 +3,7 @@ package runner
 import (
 	"slices"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/specialist"
 )
@@ -25,7 +26,7 @@ func (t *round) lacksPayload(id string) bool {
 // toPay returns whom to ask where the probability is reached, and nobody who proposed
 // the pick gave the payload that it needs: the cheapest who could, the first of equals;
 // nobody if nobody could, or none is needed.
-func (w *engine) toPay(l *trust.Ledger, q trust.Question, due []*member) []int {
+func (w *engine) toPay(l *trust.Ledger, q trust.Question, due []*planning.Member) []int {
 	if !slices.ContainsFunc(w.open.Proposals, (*specialist.Proposal).LacksPayload) {
 		return nil
 	}
@@ -40,7 +41,7 @@ func (w *engine) toPay(l *trust.Ledger, q trust.Question, due []*member) []int {
 	}
 	best := -1
 	for i, m := range due {
-		if needed && !m.source.VotesOnly() && (best < 0 || w.costOf(m) < w.costOf(due[best])) {
+		if needed && !m.Source.VotesOnly() && (best < 0 || w.costOf(m) < w.costOf(due[best])) {
 			best = i
 		}
 	}

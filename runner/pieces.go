@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/internal/lessons"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -94,12 +95,12 @@ func (r *Runner) handOut(ctx context.Context, s *session.Session) ([]Asking, err
 }
 
 // dueOutside returns those outside this process who are to be asked next.
-func (w *engine) dueOutside(ctx context.Context) ([]*member, error) {
+func (w *engine) dueOutside(ctx context.Context) ([]*planning.Member, error) {
 	due, err := w.due(ctx)
 	if err != nil {
 		return nil, err
 	}
-	due = slices.DeleteFunc(due, (*member).local)
+	due = slices.DeleteFunc(due, (*planning.Member).Local)
 	if settled, err := w.settled(ctx); settled || len(due) == 0 || err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func (w *engine) dueOutside(ctx context.Context) ([]*member, error) {
 		return w.wave(ctx, due)
 	}
 	next, err := w.favourite(ctx, due)
-	return []*member{next}, err
+	return []*planning.Member{next}, err
 }
 
 // Answer takes what came of one ask: an answer, or why there is none. An answer that is

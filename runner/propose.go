@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -94,8 +95,8 @@ func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submissio
 		return nil, s, w.refuseStale(ctx, m, in, err)
 	}
 	if in.TransitionName == "" {
-		if w.plan.missing != nil {
-			return nil, s, w.plan.missing
+		if w.plan.Missing != nil {
+			return nil, s, w.plan.Missing
 		}
 		return r.proposeAsked(ctx, s, m, in)
 	}
@@ -127,17 +128,17 @@ func (in *Submission) answer() specialist.Answer {
 
 // participant returns the proposer of that id if it may propose in the present
 // state.
-func (t *round) participant(id machine.SpecialistID) (*member, error) {
+func (t *round) participant(id machine.SpecialistID) (*planning.Member, error) {
 	members := t.members()
 	for i := range members {
 		if members[i].SpecialistID == string(id) {
 			return enabled(&members[i])
 		}
 	}
-	if m := t.here.find(string(id)); m != nil {
+	if m := t.here.Find(string(id)); m != nil {
 		return enabled(m)
 	}
-	switch t.plan.role(string(id)) {
+	switch t.plan.Role(string(id)) {
 	case "":
 		return nil, &session.NotFoundError{What: "Specialist", ID: string(id)}
 	case machine.Arbiter:
@@ -146,48 +147,24 @@ func (t *round) participant(id machine.SpecialistID) (*member, error) {
 	return nil, refuse(ErrForbidden, "not_a_member", "Specialist %s does not take part in state %q", id, t.now.State.Name)
 }
 
-func enabled(m *member) (*member, error) {
-	if m.off {
+func enabled(m *planning.Member) (*planning.Member, error) {
+	if m.Off {
 		return nil, refuse(ErrForbidden, "disabled", "Specialist %s is disabled", m.SpecialistID)
 	}
 	return m, nil
 }
 
-// role returns the role of a specialist that takes part in some state, or "".
-func (p *cast) role(id string) machine.Role {
-	for i := range p.states {
-		if p.states[i].find(id) != nil {
-			return machine.Proposer
-		}
-	}
-	lists := [][]machine.Specialist{p.program.Machine.Specialists()}
-	for i := range p.program.Machine.States() {
-		lists = append(lists, p.program.Machine.States()[i].Roster)
-	}
-	for _, list := range lists {
-		for i := range list {
-			if list[i].SpecialistID == id {
-				return list[i].Role
-			}
-		}
-	}
-	if s := p.roster.Registered(id); s != nil {
-		return s.Role
-	}
-	return ""
-}
-
 // refuseStale logs what an AI's proposal for another round has cost, if it says so,
 // and returns the refusal. Whoever was asked in that round is charged for the ask, once;
 // what a service says again, or unasked, after its round costs nothing more.
-func (w *engine) refuseStale(ctx context.Context, m *member, in Submission, refused error) error {
+func (w *engine) refuseStale(ctx context.Context, m *planning.Member, in Submission, refused error) error {
 	if m.IsHuman || in.Usage.Given == 0 || !errors.Is(refused, ErrStaleRound) {
 		return refused
 	}
 	h := response{key: w.now.Key(), id: m.SpecialistID, answer: in.answer()}
 	if key, ask, repeat, owing := w.now.Owing(in.RoundID, machine.SpecialistID(m.SpecialistID)); owing {
 		h.key, h.ask, h.repeat = key, ask, repeat
-	} else if !m.local() {
+	} else if !m.Local() {
 		return refused
 	}
 	w.discard(&h, session.CodeLate)
@@ -198,7 +175,7 @@ func (w *engine) refuseStale(ctx context.Context, m *member, in Submission, refu
 }
 
 // proposeAsked asks one specialist and proposes what it answers.
-func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member, in Submission) (*specialist.Proposal, *session.Session, error) {
+func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *planning.Member, in Submission) (*specialist.Proposal, *session.Session, error) {
 	if m.IsHuman {
 		return nil, s, refuse(ErrIllegal, "transition_required", "Human specialist %s must name a transition", m.SpecialistID)
 	}
@@ -206,7 +183,7 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member
 		return nil, s, err
 	}
 	own := *m
-	own.proposer = given{m.proposer, in}
+	own.Proposer = given{m.Proposer, in}
 	w := r.newEngine(s)
 	defer w.end()
 	if err := w.begin(ctx); err != nil {
@@ -222,9 +199,9 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member
 	}
 	var err error
 	if w.by, err = w.arbiter(); err != nil {
-		w.by = noArbiter() // asking needs no arbiter
+		w.by = planning.NoArbiter() // asking needs no arbiter
 	}
-	switch ask := w.admit(ctx, []*member{&own}); {
+	switch ask := w.admit(ctx, []*planning.Member{&own}); {
 	case len(ask) > 0:
 		_, err = w.gather(ctx, ask)
 		for err == nil && w.flight != nil {

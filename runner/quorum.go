@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -26,7 +27,7 @@ import (
 // toAsk reports whether a member is asked if the round goes on: in the modes that ask
 // everybody, everybody; in mode sequential those whom the present wave is yet to ask,
 // and everybody as long as there was none.
-func (t *round) toAsk(m *member) bool {
+func (t *round) toAsk(m *planning.Member) bool {
 	if t.mode() == machine.Sequential && t.championship.champion == "" && t.open.Solicited() {
 		return slices.Contains(t.unasked, m)
 	}
@@ -34,10 +35,10 @@ func (t *round) toAsk(m *member) bool {
 }
 
 // quorum counts the panel of the present round. by is who arbitrates.
-func (t *round) quorum(by *member) *arbiter.Quorum { return t.quorumWith(by, t.toAsk) }
+func (t *round) quorum(by *planning.Member) *arbiter.Quorum { return t.quorumWith(by, t.toAsk) }
 
 // quorumWith counts those who were asked or proposed, and also some others.
-func (t *round) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum {
+func (t *round) quorumWith(by *planning.Member, also func(*planning.Member) bool) *arbiter.Quorum {
 	q, have, members := &arbiter.Quorum{}, t.open.Finder(), t.members()
 	for i := range members {
 		m := &members[i]
@@ -51,12 +52,12 @@ func (t *round) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum 
 		switch {
 		case answered:
 			q.Answered++
-		case m.required:
+		case m.Required:
 			q.Missing = append(q.Missing, m.SpecialistID)
 		}
 	}
 	for _, p := range t.open.Proposals { // of those who have left since
-		if !p.IsHuman && !slices.ContainsFunc(members, func(m member) bool { return m.SpecialistID == p.SpecialistID }) {
+		if !p.IsHuman && !slices.ContainsFunc(members, func(m planning.Member) bool { return m.SpecialistID == p.SpecialistID }) {
 			q.Counted, q.Answered = q.Counted+1, q.Answered+1
 		}
 	}
@@ -65,7 +66,7 @@ func (t *round) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum 
 }
 
 // quorumRule returns the quorum in force in the present round.
-func (t *round) quorumRule(by *member) machine.Quorum {
+func (t *round) quorumRule(by *planning.Member) machine.Quorum {
 	if q := t.now.State.Quorum; q != nil {
 		return *q
 	}
@@ -104,7 +105,7 @@ func (t *round) tooFewAlone() bool {
 
 // counted returns the quorum of the round for a verdict, with words for who has not
 // answered.
-func (t *round) counted(by *member) *arbiter.Quorum {
+func (t *round) counted(by *planning.Member) *arbiter.Quorum {
 	q := t.quorum(by)
 	if !q.Reached() {
 		q.Failures = t.failures()
@@ -116,7 +117,7 @@ func (t *round) counted(by *member) *arbiter.Quorum {
 // proposal, so nobody is asked again about them; but a verdict that was given before
 // them may be below the quorum now, and is then recorded once more as such. One that
 // was below it and is not any more is asked for again.
-func (w *engine) stands(by *member) bool {
+func (w *engine) stands(by *planning.Member) bool {
 	v := w.open.Verdict
 	if v == nil || v.Decision.Quorum == nil { // of an older log
 		return v != nil
@@ -149,7 +150,7 @@ func (t *round) quorate() bool {
 	}
 	by, err := t.arbiter()
 	if err != nil {
-		by = noArbiter()
+		by = planning.NoArbiter()
 	}
 	return t.quorum(by).Reached()
 }
@@ -169,13 +170,13 @@ func (t *round) failures() string {
 		}
 		a := t.open.Ask(m.SpecialistID, machine.Proposer)
 		switch {
-		case m.required && m.off:
+		case m.Required && m.Off:
 			required = append(required, m.SpecialistID+" is switched off")
 		case a == nil || a.Status.Dropped():
-			if m.required {
+			if m.Required {
 				required = append(required, m.SpecialistID+" was not asked")
 			}
-		case m.required:
+		case m.Required:
 			required = append(required, a.Failure())
 		default:
 			list = append(list, a.Failure())

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -357,7 +358,7 @@ func TestResumeAsksWhoFailed(t *testing.T) {
 func TestQuorumDigest(t *testing.T) {
 	digest := func(quorum, required string) string {
 		m := parse(t, def{who: []string{fn("a"), fn("b", required), arb("bayes")}, top: quorum}.text())
-		casts, err := runner.Cast(m, &session.Roster{})
+		casts, err := planning.Cast(m, &session.Roster{})
 		if err != nil {
 			t.Fatal(err)
 		}

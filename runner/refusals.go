@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/refusal"
 )
 
@@ -36,3 +37,15 @@ func refuse(kind error, code, format string, args ...any) *Error {
 type ConfigError struct{ Field, Problem string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("config %s %s", e.Field, e.Problem) }
+
+// A StartError lists why a machine cannot be started here: functions and
+// variables that are missing, addresses that are not allowed.
+type StartError = planning.StartError
+
+// A DanglingError says where in a file a state names a specialist whom nobody knows.
+// It is one of the problems of a [StartError].
+type DanglingError = planning.DanglingError
+
+// An UnpricedError says that a model has no price, with its place in the file. It is one
+// of the problems of a [StartError].
+type UnpricedError = planning.UnpricedError

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
@@ -82,7 +83,7 @@ func (r *Runner) resolvable(probe *machine.Definition, s *machine.Specialist) er
 	if err != nil {
 		return err
 	}
-	err = resolvable(r.surroundings(), m, s)
+	err = planning.Resolvable(r.surroundings(), m, s)
 	if _, told := errors.AsType[*Error](err); err == nil || told {
 		return err
 	}

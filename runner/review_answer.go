@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
@@ -148,28 +149,17 @@ func (r *Runner) mayReview(ctx context.Context, s *session.Session, v *session.R
 	if err != nil {
 		return err
 	}
-	here := &p.states[v.State.Index]
-	m := here.find(string(id))
+	here := &p.States[v.State.Index]
+	m := here.Find(string(id))
 	switch {
-	case v.Seen(id) && !here.contested(v):
+	case v.Seen(id) && !here.Contested(v):
 		return refuse(ErrForbidden, "same_human", "%s has decided round %s before: somebody else must", id, v.Key.ID())
-	case m != nil && m.IsHuman && !m.off && here.decides(string(id)):
+	case m != nil && m.IsHuman && !m.Off && here.Decides(string(id)):
 		return nil
-	case id == Operator && r.config.AllowOperator && len(here.reviewers(v)) == 0:
+	case id == Operator && r.config.AllowOperator && len(here.Reviewers(v)) == 0:
 		return nil
 	}
 	return refuse(ErrForbidden, "not_human", "only humans who take part in state %q can review its rounds, and %q is none", v.State.Name, id)
-}
-
-// reviewers returns who may answer a review.
-func (p *statePlan) reviewers(v *session.Review) (ids []string) {
-	return slices.DeleteFunc(p.humansOn(), func(id string) bool { return v.Seen(machine.SpecialistID(id)) })
-}
-
-// contested reports whether two humans disagree about a round and no other is left who
-// could review it: nothing of it is kept from anybody, and either of them may join the other.
-func (p *statePlan) contested(v *session.Review) bool {
-	return v.Kind == session.Adjudication && len(p.reviewers(v)) == 0
 }
 
 // A ReviewItem is a closed round that waits for a human: its question as it stood when the
@@ -216,7 +206,7 @@ func (r *Runner) reviewsOf(ctx context.Context, id specialist.SessionID, viewer 
 			return err
 		}
 		for _, v := range s.Reviews() {
-			item, err := r.reviewItem(ctx, &p.states[v.State.Index], rounds[v.Key], v, viewer)
+			item, err := r.reviewItem(ctx, &p.States[v.State.Index], rounds[v.Key], v, viewer)
 			if err != nil {
 				return err
 			}
@@ -265,19 +255,19 @@ func (r *Runner) closedRounds(ctx context.Context, s *session.Session) (map[spec
 }
 
 // reviewItem makes the item of a review as a viewer sees it.
-func (r *Runner) reviewItem(ctx context.Context, here *statePlan, c *closedRound, v *session.Review, viewer machine.SpecialistID) (ReviewItem, error) {
-	why, contested := here.withheld(v, viewer), here.contested(v)
+func (r *Runner) reviewItem(ctx context.Context, here *planning.State, c *closedRound, v *session.Review, viewer machine.SpecialistID) (ReviewItem, error) {
+	why, contested := here.Withheld(v, viewer), here.Contested(v)
 	q, err := r.questionFor(ctx, c.then, viewer, why)
 	if err != nil {
 		return ReviewItem{}, err
 	}
-	q.Since, q.Humans, q.Rulings, q.WithheldRulings = v.Since, append([]string{}, here.reviewers(v)...), []session.QuestionRuling{}, 0
+	q.Since, q.Humans, q.Rulings, q.WithheldRulings = v.Since, append([]string{}, here.Reviewers(v)...), []session.QuestionRuling{}, 0
 	switch {
 	case v.Kind == session.Audit:
 		q.Code, q.Reason = session.CodeAudit, "Drawn for an audit: the engine has decided, and a human says what should have been"
 	case contested:
 		q.Code, q.Reason = session.CodeContested, c.words.ContestedBy(func(*session.Ruled) bool { return true }, 0)
-		q.Humans = slices.DeleteFunc(here.humansOn(), func(id string) bool { return c.words.By(id) == nil })
+		q.Humans = slices.DeleteFunc(here.HumansOn(), func(id string) bool { return c.words.By(id) == nil })
 	default:
 		q.Code, q.Reason = session.CodeSecondHuman, c.words.AsksAnother()
 	}
@@ -292,7 +282,7 @@ func (r *Runner) reviewItem(ctx context.Context, here *statePlan, c *closedRound
 	q.Transitions = []session.InboxTransition{}
 	for _, i := range trust.OptionOrder(q.SessionID, v.Key.ID(), string(v.Kind), len(choices), 0) {
 		choices[i].MetaJSON = nil
-		if len(q.Humans) == 0 && here.declaresHuman() || contested && !slices.ContainsFunc(q.Rulings, func(r session.QuestionRuling) bool { return r.TransitionName == choices[i].Name }) {
+		if len(q.Humans) == 0 && here.DeclaresHuman() || contested && !slices.ContainsFunc(q.Rulings, func(r session.QuestionRuling) bool { return r.TransitionName == choices[i].Name }) {
 			continue
 		}
 		q.Transitions = append(q.Transitions, choices[i])

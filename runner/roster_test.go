@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/internal/lint"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -171,11 +172,11 @@ func TestReferencesToRegistered(t *testing.T) {
 	m := b.machine(two(ref("proposer", "late"), fn("m"), half))
 	_, err := b.r.Start(b.ctx, m, runner.StartOptions{})
 	b.refused(err, nil, `machine.json:1:140: state "open" names specialist "late", which is neither declared nor registered for machine "desk" (declare it in the specialists of the machine, or register it)`)
-	if found, err := lint.WithStore(b.ctx, b.r, m); err != nil || !slices.ContainsFunc(found, func(p machine.Problem) bool { return p.Code == runner.Dangling }) {
+	if found, err := lint.WithStore(b.ctx, b.r, m); err != nil || !slices.ContainsFunc(found, func(p machine.Problem) bool { return p.Code == planning.Dangling }) {
 		t.Errorf("lint finds %v (%v)", found, err)
 	}
 	b.register(proposer("late"))
-	if found, err := lint.WithStore(b.ctx, b.r, m); err != nil || slices.ContainsFunc(found, func(p machine.Problem) bool { return p.Code == runner.Dangling }) {
+	if found, err := lint.WithStore(b.ctx, b.r, m); err != nil || slices.ContainsFunc(found, func(p machine.Problem) bool { return p.Code == planning.Dangling }) {
 		t.Errorf("lint of somebody registered finds %v (%v)", found, err)
 	}
 	b.stepTo(b.start(m), runner.TickAdvanced)
@@ -198,7 +199,7 @@ func TestDanglingReference(t *testing.T) {
 		b.ok(err)
 		_, err = b.r.Start(b.ctx, m, runner.StartOptions{})
 		b.refused(err, nil, fmt.Sprintf(`%s:%d:33: state "a" names specialist "bos", which is neither declared nor registered for machine "m" (did you mean "bob"?)`, file, line))
-		found := slices.DeleteFunc(m.Lint(machine.LintOptions{Decisions: lint.Machine(m)}), func(p machine.Problem) bool { return p.Code != runner.Dangling })
+		found := slices.DeleteFunc(m.Lint(machine.LintOptions{Decisions: lint.Machine(m)}), func(p machine.Problem) bool { return p.Code != planning.Dangling })
 		if len(found) != 1 || found[0].Line != line || found[0].Hint != `did you mean "bob"?` || found[0].Info {
 			t.Errorf("lint of %s finds %v", file, found)
 		}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -16,18 +17,18 @@ type round struct {
 	at   specialist.Time
 
 	plan         *plan
-	here         *statePlan // who takes part in the present round
+	here         *planning.State // who takes part in the present round
 	championship championship
-	stop         trust.Stop // why nobody else is asked, "" if somebody is or all were
-	unasked      []*member  // those of the present wave who are yet to be asked
+	stop         trust.Stop         // why nobody else is asked, "" if somebody is or all were
+	unasked      []*planning.Member // those of the present wave who are yet to be asked
 }
 
 // members returns who proposes in the present round.
-func (t *round) members() []member {
-	if t.now.Options().DefaultProposer && len(t.here.members) == 0 && t.here.state.Roster == nil {
-		return []member{defaultProposer(t.now.ID)}
+func (t *round) members() []planning.Member {
+	if t.now.Options().DefaultProposer && len(t.here.Members) == 0 && t.here.State.Roster == nil {
+		return []planning.Member{planning.DefaultProposer(t.now.ID)}
 	}
-	return t.here.members
+	return t.here.Members
 }
 
 // mode returns how the proposers of the present round are asked.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/internal/cases"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
@@ -248,7 +249,7 @@ func (w *engine) asking(ctx context.Context) (roundInput, error) {
 
 // askingOne asks one proposer in a step, as DIAL's tick does. Consensus is tested
 // before and after, once everybody has answered or two proposals exist.
-func (w *engine) askingOne(ctx context.Context, due []*member) (roundInput, error) {
+func (w *engine) askingOne(ctx context.Context, due []*planning.Member) (roundInput, error) {
 	if w.turn || len(due) == 0 {
 		switch {
 		case w.waiting():
@@ -267,7 +268,7 @@ func (w *engine) askingOne(ctx context.Context, due []*member) (roundInput, erro
 	if err != nil {
 		return seenNothing, err
 	}
-	return w.ask(ctx, []*member{next})
+	return w.ask(ctx, []*planning.Member{next})
 }
 
 // early says what follows from a round of two or more proposals before everybody has
@@ -292,7 +293,7 @@ func (w *engine) early(ctx context.Context) (roundInput, error) {
 }
 
 // ask asks those whom the budget lets be asked.
-func (w *engine) ask(ctx context.Context, ask []*member) (roundInput, error) {
+func (w *engine) ask(ctx context.Context, ask []*planning.Member) (roundInput, error) {
 	recorded := len(w.events)
 	w.turn = true
 	if ask = w.admit(ctx, ask); len(ask) > 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -391,5 +392,5 @@ func (r *Runner) goesOn(ctx context.Context, s *session.Session) (bool, error) {
 		return false, err
 	}
 	t := r.look(p, s)
-	return !slices.ContainsFunc(t.members(), func(m member) bool { return t.asks(&m) }), nil
+	return !slices.ContainsFunc(t.members(), func(m planning.Member) bool { return t.asks(&m) }), nil
 }

@@ -23,17 +23,17 @@ const noSavingNote = "no saving: panel weak or correlated"
 
 // saving is [StateDeciding.Saving] of the state of t.
 func (t *assessment) saving(l *trust.Ledger) Saving {
-	if t.here.arbiter == nil || !t.here.arbiter.byBayes() {
+	if t.here.Arbiter == nil || !t.here.Arbiter.ByBayes() {
 		return Saving{}
 	}
-	q := &t.here.question
+	q := &t.here.Question
 	s := Saving{Tau: l.Tau(*q)}
 	if s.Tau == 0 {
 		return s
 	}
 	if s.Savings, s.Outcomes = t.r.lessons.Savings(q, s.Tau); s.Outcomes > 0 && !s.Worth() {
 		s.Note = noSavingNote
-		s.Everyone = !t.costly() && t.here.state.Solicit.Mode == machine.Sequential
+		s.Everyone = !t.costly() && t.here.State.Solicit.Mode == machine.Sequential
 	}
 	return s
 }

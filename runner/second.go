@@ -76,9 +76,9 @@ const rulingStands = "You have ruled on this round, and so has another human: yo
 // that; what was drawn stays drawn, whatever is ruled then. A transition that takes
 // approvals draws nobody.
 func (t *assessment) holdForSecond(ctx context.Context, d *decision) (bool, error) {
-	s, p := t.here.state.SecondHuman, t.open.Rulings
+	s, p := t.here.State.SecondHuman, t.open.Rulings
 	switch {
-	case d.transition.Approvals != nil, p.Drawn() && (t.open.Pending() || len(t.here.humansOn()) > 1):
+	case d.transition.Approvals != nil, p.Drawn() && (t.open.Pending() || len(t.here.HumansOn()) > 1):
 		return true, nil
 	case s == nil || s.When != machine.Before:
 		return false, nil
@@ -90,7 +90,7 @@ func (t *assessment) holdForSecond(ctx context.Context, d *decision) (bool, erro
 
 // yetToRule returns how many humans may rule who have not.
 func (t *round) yetToRule(p *session.PendingRulings) (n int) {
-	for _, id := range t.here.humansOn() {
+	for _, id := range t.here.HumansOn() {
 		if p.By(id) == nil {
 			n++
 		}

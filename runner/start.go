@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/internal/cases"
 	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -61,9 +62,9 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	}
 	plan, err := r.planWithout(ctx, program, o.AllowMissing)
 	if err != nil {
-		return nil, placed(m, err)
+		return nil, planning.Placed(m, err)
 	}
-	program = plan.program
+	program = plan.Program
 	if err := r.unpricedModels(m, plan); err != nil {
 		return nil, err
 	}
@@ -91,10 +92,10 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 		return nil, err
 	}
 	if o.Defaults {
-		options.DefaultProposer, options.DefaultArbiter = plan.lacking()
+		options.DefaultProposer, options.DefaultArbiter = plan.Lacking()
 	}
 	now := r.now()
-	plan.cases.Open(ctx, program, &options, now)
+	plan.Cases.Open(ctx, program, &options, now)
 	if o.ID == (specialist.SessionID{}) {
 		o.ID = r.config.NewID()
 	} else if err := r.unknown(ctx, o.ID); err != nil {
@@ -121,12 +122,12 @@ func (r *Runner) planWithout(ctx context.Context, program *session.Program, allo
 		return p, err
 	}
 	for _, id := range allowed {
-		if !p.knows(string(id)) {
+		if !p.Knows(string(id)) {
 			return nil, refuse(ErrIllegal, "unknown_specialist", "machine %q has no specialist %q who could be missing", program.Machine.Name(), id)
 		}
 	}
 	var without []string
-	for _, id := range p.absent {
+	for _, id := range p.Absent {
 		if slices.Contains(allowed, machine.SpecialistID(id)) {
 			without = append(without, id)
 		}
@@ -136,16 +137,6 @@ func (r *Runner) planWithout(ctx context.Context, program *session.Program, allo
 	}
 	slices.Sort(without)
 	return r.plan(ctx, program.Without(slices.Compact(without)))
-}
-
-// knows reports whether a specialist takes part in any state.
-func (p *cast) knows(id string) bool {
-	for i := range p.states {
-		if s := &p.states[i]; s.find(id) != nil || s.arbiter != nil && s.arbiter.SpecialistID == id {
-			return true
-		}
-	}
-	return false
 }
 
 // unknown returns an error unless there is no session of that id. Who starts one at the
@@ -249,22 +240,6 @@ func (r *Runner) create(ctx context.Context, s *session.Session) (*session.Sessi
 	return c.After, nil
 }
 
-// lacking reports whether nobody at all proposes, and whether nobody arbitrates.
-// Who is switched off is not lacking: switching somebody off must not let
-// anybody else in.
-func (p *cast) lacking() (proposer, arbiter bool) {
-	proposer, arbiter = true, true
-	for i := range p.states {
-		if len(p.states[i].members) > 0 {
-			proposer = false
-		}
-		if p.states[i].judged {
-			arbiter = false
-		}
-	}
-	return proposer, arbiter
-}
-
 // Session returns a session as last committed.
 func (r *Runner) Session(ctx context.Context, id specialist.SessionID) (*session.Session, error) {
 	return r.load(ctx, id)
@@ -299,8 +274,8 @@ func (r *Runner) placesOf(ctx context.Context, machineName string, id machine.Sp
 		if err != nil {
 			return nil, err
 		}
-		for i := range p.states {
-			if slices.Contains(p.states[i].humansOn(), string(id)) {
+		for i := range p.States {
+			if slices.Contains(p.States[i].HumansOn(), string(id)) {
 				places = append(places, session.Place{MachineDigest: program.Machine.Digest(), State: program.Machine.States()[i].Name})
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/dialai/dialai/internal/deadline"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -164,13 +165,13 @@ type engine struct {
 	passing judgement // of the step that is at the gate
 
 	responses []response
-	pending   *pendingVerdict // nil unless an arbiter outside has spoken
-	by        *member         // the arbiter of the round
+	pending   *pendingVerdict  // nil unless an arbiter outside has spoken
+	by        *planning.Member // the arbiter of the round
 
-	asked  *session.Asked   // the first to be asked in this step
-	asked2 []*session.Asked // who was asked later
-	chosen *session.Wave    // by what the wave that is to be asked was chosen; nil once that is noted
-	dueNow []*member        // a buffer
+	asked  *session.Asked     // the first to be asked in this step
+	asked2 []*session.Asked   // who was asked later
+	chosen *session.Wave      // by what the wave that is to be asked was chosen; nil once that is noted
+	dueNow []*planning.Member // a buffer
 	limit  *deadline.Lazy
 
 	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited

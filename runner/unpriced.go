@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -21,28 +22,28 @@ func (r *Runner) unpricedModels(m *machine.Machine, p *plan) error {
 	told := map[string]bool{}
 	for i := range m.States() {
 		s := &m.States()[i]
-		why := p.program.Guards(s).Unpriced()
+		why := p.Program.Guards(s).Unpriced()
 		if why == nil || len(s.Transitions) == 0 {
 			continue
 		}
 		t := r.lookIn(p, s)
-		all := p.states[i].members
-		if a := p.states[i].arbiter; a != nil {
+		all := p.States[i].Members
+		if a := p.States[i].Arbiter; a != nil {
 			all = append(all[:len(all):len(all)], *a)
 		}
 		for j := range all {
 			who := &all[j]
-			if who.off || who.ModelID == "" || told[who.SpecialistID] || p.roster.Registered(who.SpecialistID) != nil || !t.need(who).unpriced {
+			if who.Off || who.ModelID == "" || told[who.SpecialistID] || p.Roster.Registered(who.SpecialistID) != nil || !t.need(who).unpriced {
 				continue
 			}
 			told[who.SpecialistID] = true
-			problems = append(problems, &UnpricedError{m.Locate(machine.Problem{Path: specialistPath(m, s, who.SpecialistID), Code: guard.UnpricedAsk,
+			problems = append(problems, &planning.UnpricedError{Problem: m.Locate(machine.Problem{Path: specialistPath(m, s, who.SpecialistID), Code: guard.UnpricedAsk,
 				Message: fmt.Sprintf("specialist %q asks the model %q, and nothing says what that may cost, so the limit budget.hard_limit_usd of $%s would not see it", who.SpecialistID, who.ModelID, exact.Money(why.Limit)),
 				Hint:    unpricedModel})})
 		}
 	}
 	if len(problems) > 0 {
-		return &StartError{problems}
+		return &planning.StartError{Problems: problems}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/deadline"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -32,7 +33,7 @@ import (
 // settled reports whether the round has a winner that nobody who has not
 // answered could change, be it by failing.
 func (w *engine) settled(ctx context.Context) (bool, error) {
-	stopper, ok := w.by.arbiter.(arbiter.Stopper)
+	stopper, ok := w.by.Arbiter.(arbiter.Stopper)
 	if !ok || len(w.open.Proposals) == 0 {
 		return false, nil
 	}
@@ -52,7 +53,7 @@ func (w *engine) settled(ctx context.Context) (bool, error) {
 	if enough && !round.LacksPayload() {
 		return true, nil
 	}
-	d, err := w.by.arbiter.Decide(ctx, round)
+	d, err := w.by.Arbiter.Decide(ctx, round)
 	if err != nil || !d.Consensus() {
 		return false, err
 	}
@@ -73,7 +74,7 @@ func (t *assessment) openStandings() []arbiter.Standing {
 		if a := have.Ask(m.SpecialistID); a != nil && a.Status.Failed() {
 			continue
 		}
-		open = append(open, arbiter.Standing{Weight: t.weights[i], Rank: m.rank})
+		open = append(open, arbiter.Standing{Weight: t.weights[i], Rank: m.Rank})
 	}
 	t.outstanding = open
 	return open
@@ -96,7 +97,7 @@ func (w *engine) verdict(ctx context.Context) (v *session.Judged, consulted bool
 		if refused, err := w.unpaid(ctx); refused || err != nil {
 			return nil, false, err
 		}
-		if !w.by.local() {
+		if !w.by.Local() {
 			return w.consult(ctx)
 		}
 	}
@@ -129,7 +130,7 @@ func (w *engine) verdict(ctx context.Context) (v *session.Judged, consulted bool
 }
 
 // recordVerdict records a verdict, or why there is none.
-func (w *engine) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision, err error, ask int32) {
+func (w *engine) recordVerdict(by *planning.Member, round *arbiter.Round, d arbiter.Decision, err error, ask int32) {
 	usage, model := w.expense(by, d, err)
 	if err != nil {
 		code := session.CodeArbiterFailed
@@ -145,7 +146,7 @@ func (w *engine) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decis
 	if e := round.Evidence; e != nil {
 		j.Evidence = judgedBy(e, round)
 	}
-	j.Index, j.Ask, j.ArbiterID, j.Strategy, j.Decision, j.Threshold = w.open.Verdicts+1, ask, by.SpecialistID, by.strategy, d, round.Threshold
+	j.Index, j.Ask, j.ArbiterID, j.Strategy, j.Decision, j.Threshold = w.open.Verdicts+1, ask, by.SpecialistID, by.Strategy, d, round.Threshold
 	for i := range round.Votes {
 		j.Order[i], j.Weights[i] = round.Votes[i].Arrival, round.Votes[i].Weight
 	}
@@ -160,7 +161,7 @@ func (w *engine) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decis
 
 // expense returns what an arbiter's answer cost. One that never came, cannot be read, or
 // is that of a service and names no cost, costs what was expected: nobody will ever say.
-func (t *assessment) expense(by *member, d arbiter.Decision, err error) (u specialist.Usage, model string) {
+func (t *assessment) expense(by *planning.Member, d arbiter.Decision, err error) (u specialist.Usage, model string) {
 	if d.Expense != nil {
 		u, model = d.Expense.Usage.Clean(), d.Expense.Model
 	}
@@ -169,7 +170,7 @@ func (t *assessment) expense(by *member, d arbiter.Decision, err error) (u speci
 		u = specialist.Usage{Estimated: true}.WithCost(expected)
 	}
 	asked := d.Rule != arbiter.NoProposals // of nothing nobody is asked
-	if u = t.price(u, spend.Called{Model: model}); err == nil && asked && by.webhook() {
+	if u = t.price(u, spend.Called{Model: model}); err == nil && asked && by.Webhook() {
 		u = unnamed(u, expected)
 	}
 	return u, model
@@ -216,12 +217,12 @@ func judgedBy(e *arbiter.Evidence, round *arbiter.Round) *session.JudgedBy {
 
 // decideRound asks an arbiter and checks its answer. A round without proposals
 // is no question: only built-in arbiters have words for it.
-func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbiter.Decision, err error) {
-	if len(round.Votes) == 0 && by.source != specialist.Builtin {
+func decideRound(ctx context.Context, by *planning.Member, round *arbiter.Round) (d arbiter.Decision, err error) {
+	if len(round.Votes) == 0 && by.Source != specialist.Builtin {
 		return arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.NoProposals}, nil
 	}
-	if by.source == specialist.Function {
-		limited := deadline.New(ctx, by.timeout)
+	if by.Source == specialist.Function {
+		limited := deadline.New(ctx, by.Timeout)
 		defer limited.Release()
 		ctx = limited
 	}
@@ -230,21 +231,21 @@ func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbit
 	}
 	err = d.Check(round)
 	if d.Rule == arbiter.Custom && d.Text == "" {
-		d.Text = by.strategy
+		d.Text = by.Strategy
 	}
 	d.Text = specialist.Clip(d.Text, maxReasoning)
 	return d, err
 }
 
 // decideBy has an arbiter decide, one outside this process on a goroutine that may end.
-func decideBy(ctx context.Context, m *member, round *arbiter.Round) (d arbiter.Decision, err error) {
-	if m.local() {
+func decideBy(ctx context.Context, m *planning.Member, round *arbiter.Round) (d arbiter.Decision, err error) {
+	if m.Local() {
 		return judgeBy(ctx, m, round)
 	}
 	return decideApart(ctx, m, round)
 }
 
-func decideApart(ctx context.Context, m *member, round *arbiter.Round) (d arbiter.Decision, err error) {
+func decideApart(ctx context.Context, m *planning.Member, round *arbiter.Round) (d arbiter.Decision, err error) {
 	if !apart(func() { d, err = judgeBy(ctx, m, round) }) {
 		return arbiter.Decision{}, fmt.Errorf("panic: %w", errGone)
 	}
@@ -252,13 +253,13 @@ func decideApart(ctx context.Context, m *member, round *arbiter.Round) (d arbite
 }
 
 // judgeBy has an arbiter decide. A panic is an error.
-func judgeBy(ctx context.Context, m *member, round *arbiter.Round) (d arbiter.Decision, err error) {
+func judgeBy(ctx context.Context, m *planning.Member, round *arbiter.Round) (d arbiter.Decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d, err = arbiter.Decision{}, fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return m.arbiter.Decide(ctx, round)
+	return m.Arbiter.Decide(ctx, round)
 }
 
 // consult asks an arbiter outside this process. The ask is recorded before
@@ -269,7 +270,7 @@ func (w *engine) consult(ctx context.Context) (v *session.Judged, consulted bool
 			return nil, false, err
 		}
 	}
-	requests, err := w.recordAsks(ctx, []*member{w.by})
+	requests, err := w.recordAsks(ctx, []*planning.Member{w.by})
 	if err != nil {
 		return nil, false, err
 	}
@@ -308,7 +309,7 @@ type pendingVerdict struct {
 
 // recordPending records a verdict unless the proposals it is about have changed
 // since.
-func (w *engine) recordPending(p *pendingVerdict, by *member) {
+func (w *engine) recordPending(p *pendingVerdict, by *planning.Member) {
 	code := w.now.Refuses(&w.open, p.key.round, p.key.index, p.estimate.Repeat)
 	if code == "" && w.now.Status != session.Running {
 		code = session.CodeSuperseded
@@ -331,7 +332,7 @@ func (w *engine) arbiterOut() bool {
 }
 
 // arbiterFailure says why there is no verdict.
-func (t *commit) arbiterFailure(by *member) string {
+func (t *commit) arbiterFailure(by *planning.Member) string {
 	for i := len(t.events) - 1; i >= 0; i-- {
 		f, ok := t.events[i].Data.(*session.AskFailed)
 		switch {
@@ -362,7 +363,7 @@ func (w *engine) askArbiter(ctx context.Context, req request) (round *arbiter.Ro
 		return nil, d, false, err
 	}
 	round.Ask = &req.ask
-	ctx, cancel := context.WithTimeout(specialist.WithCaller(ctx, req.caller), w.by.timeout)
+	ctx, cancel := context.WithTimeout(specialist.WithCaller(ctx, req.caller), w.by.Timeout)
 	defer cancel()
 	w.tickets[w.by.SpecialistID].start()
 	d, err = decideRound(ctx, w.by, round)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -29,12 +30,12 @@ const (
 // wave returns who of the due is asked together: everybody, or in mode sequential
 // the next few. It returns nobody if asking is over, which t.stop then says, or an
 // answer of the wave before is still out.
-func (w *engine) wave(ctx context.Context, due []*member) ([]*member, error) {
+func (w *engine) wave(ctx context.Context, due []*planning.Member) ([]*planning.Member, error) {
 	w.stop, w.chosen = "", nil
 	switch {
 	case w.mode() != machine.Sequential || w.championship.champion != "":
 		return due, nil
-	case w.by.byBayes():
+	case w.by.ByBayes():
 		return w.informative(ctx, due)
 	}
 	ask, err := w.cheapest(ctx, due)
@@ -43,10 +44,10 @@ func (w *engine) wave(ctx context.Context, due []*member) ([]*member, error) {
 
 // withRequired adds to a wave those of the due without whose answer nothing is
 // decided: they are asked with the first.
-func (w *engine) withRequired(ask, due []*member) []*member {
+func (w *engine) withRequired(ask, due []*planning.Member) []*planning.Member {
 	ask = slices.Clip(ask)
 	for _, m := range due {
-		if m.required && !slices.Contains(ask, m) {
+		if m.Required && !slices.Contains(ask, m) {
 			ask = append(ask, m)
 		}
 	}
@@ -55,12 +56,12 @@ func (w *engine) withRequired(ask, due []*member) []*member {
 
 // cheapest returns the next few by cost. A wave that is as large as could decide
 // the round ends where the arbiter would be settled, if all of it said the same.
-func (w *engine) cheapest(ctx context.Context, due []*member) ([]*member, error) {
-	slices.SortStableFunc(due, func(a, b *member) int { return cmp.Compare(a.estimate, b.estimate) })
+func (w *engine) cheapest(ctx context.Context, due []*planning.Member) ([]*planning.Member, error) {
+	slices.SortStableFunc(due, func(a, b *planning.Member) int { return cmp.Compare(a.Estimate, b.Estimate) })
 	if most := w.now.State.Solicit.Wave; most != machine.AutoWave {
 		return due[:min(len(due), most)], nil
 	}
-	stopper, ok := w.by.arbiter.(arbiter.Stopper)
+	stopper, ok := w.by.Arbiter.(arbiter.Stopper)
 	if !ok {
 		return due, nil
 	}
@@ -82,17 +83,17 @@ func (w *engine) cheapest(ctx context.Context, due []*member) ([]*member, error)
 
 // enough reports whether the quorum would be reached if all of a wave, and those who
 // are required, answered.
-func (w *engine) enough(wave []*member) bool {
+func (w *engine) enough(wave []*planning.Member) bool {
 	wave = w.withRequired(wave, w.dueNow)
-	q := w.quorumWith(w.by, func(m *member) bool { return slices.Contains(wave, m) })
+	q := w.quorumWith(w.by, func(m *planning.Member) bool { return slices.Contains(wave, m) })
 	return q.Answered+len(wave) >= q.Needed
 }
 
 // couldSettle reports whether the round would be settled if all who are asked said
 // the same.
-func (t *assessment) couldSettle(s arbiter.Stopper, round arbiter.Round, asked, open []*member) bool {
-	standing := func(m *member) arbiter.Standing {
-		return arbiter.Standing{Weight: t.weights[m.rank], Rank: m.rank}
+func (t *assessment) couldSettle(s arbiter.Stopper, round arbiter.Round, asked, open []*planning.Member) bool {
+	standing := func(m *planning.Member) arbiter.Standing {
+		return arbiter.Standing{Weight: t.weights[m.Rank], Rank: m.Rank}
 	}
 	rest := make([]arbiter.Standing, len(open))
 	for i, m := range open {
@@ -103,7 +104,7 @@ func (t *assessment) couldSettle(s arbiter.Stopper, round arbiter.Round, asked, 
 		round.Votes = slices.Clip(votes)
 		for _, m := range asked {
 			p := &specialist.Proposal{SpecialistID: m.SpecialistID, Transition: to}
-			round.Votes = append(round.Votes, arbiter.Vote{Proposal: p, Weight: standing(m).Weight, Rank: m.rank})
+			round.Votes = append(round.Votes, arbiter.Vote{Proposal: p, Weight: standing(m).Weight, Rank: m.Rank})
 		}
 		if s.Settled(&round, rest) {
 			return true
@@ -115,7 +116,7 @@ func (t *assessment) couldSettle(s arbiter.Stopper, round arbiter.Round, asked, 
 // informative returns whom the ledger would ask next. Who was asked by a process
 // that is lost comes before, and a wave is over before the next begins: then the
 // order in which answers come changes nothing.
-func (w *engine) informative(ctx context.Context, due []*member) ([]*member, error) {
+func (w *engine) informative(ctx context.Context, due []*planning.Member) ([]*planning.Member, error) {
 	if again := w.lostAsks(due); len(again) > 0 || w.waiting() {
 		return again, nil
 	}
@@ -154,13 +155,13 @@ func (w *engine) informative(ctx context.Context, due []*member) ([]*member, err
 }
 
 // choose returns those of a wave, and notes by what they were chosen.
-func (w *engine) choose(chosen *session.Wave, due []*member, next trust.Wave) []*member {
+func (w *engine) choose(chosen *session.Wave, due []*planning.Member, next trust.Wave) []*planning.Member {
 	for i, m := range due {
-		if m.required && !slices.Contains(next.Ask, i) {
+		if m.Required && !slices.Contains(next.Ask, i) {
 			next.Ask = append(slices.Clip(next.Ask), i)
 		}
 	}
-	ask := make([]*member, len(next.Ask))
+	ask := make([]*planning.Member, len(next.Ask))
 	for i, at := range next.Ask {
 		ask[i] = due[at]
 		chosen.Specialists = append(chosen.Specialists, ask[i].SpecialistID)
@@ -174,7 +175,7 @@ func (w *engine) choose(chosen *session.Wave, due []*member, next trust.Wave) []
 
 // allTheSame returns whom to ask although the probability is reached: who is missing
 // for the quorum, or else for the payload.
-func (w *engine) allTheSame(l *trust.Ledger, q trust.Question, due []*member, information []int64) []int {
+func (w *engine) allTheSame(l *trust.Ledger, q trust.Question, due []*planning.Member, information []int64) []int {
 	if !w.quorum(w.by).Reached() {
 		return w.upToQuorum(due, information)
 	}
@@ -183,7 +184,7 @@ func (w *engine) allTheSame(l *trust.Ledger, q trust.Question, due []*member, in
 
 // upToQuorum returns whom to ask where the probability is reached and the quorum is
 // not: the cheapest, among equals those who tell most, as few as could reach it.
-func (w *engine) upToQuorum(due []*member, information []int64) (ask []int) {
+func (w *engine) upToQuorum(due []*planning.Member, information []int64) (ask []int) {
 	order := make([]int, len(due))
 	for i := range order {
 		order[i] = i
@@ -191,7 +192,7 @@ func (w *engine) upToQuorum(due []*member, information []int64) (ask []int) {
 	slices.SortStableFunc(order, func(i, j int) int {
 		return cmp.Or(cmp.Compare(w.costOf(due[i]), w.costOf(due[j])), cmp.Compare(information[j], information[i]))
 	})
-	var wave []*member
+	var wave []*planning.Member
 	for _, i := range order {
 		ask, wave = append(ask, i), append(wave, due[i])
 		if w.enough(wave) {
@@ -202,7 +203,7 @@ func (w *engine) upToQuorum(due []*member, information []int64) (ask []int) {
 }
 
 // lostAsks returns those whose asks are open because their process is lost.
-func (t *round) lostAsks(due []*member) (again []*member) {
+func (t *round) lostAsks(due []*planning.Member) (again []*planning.Member) {
 	for _, m := range due {
 		if a := t.open.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() {
 			again = append(again, m)
@@ -212,7 +213,7 @@ func (t *round) lostAsks(due []*member) (again []*member) {
 }
 
 // put returns the question that the present round puts to the ledger.
-func (t *assessment) put(ctx context.Context, by *member) (*arbiter.Evidence, trust.Question, error) {
+func (t *assessment) put(ctx context.Context, by *planning.Member) (*arbiter.Evidence, trust.Question, error) {
 	votes, err := t.standings(ctx, by)
 	if err != nil {
 		return nil, trust.Question{}, err
@@ -248,8 +249,8 @@ func (t *assessment) explores(ctx context.Context) (string, error) {
 }
 
 // openTo returns a member as the ledger sees who can still be asked.
-func (t *assessment) openTo(m *member) trust.Open {
-	return trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: t.costOf(m)}
+func (t *assessment) openTo(m *planning.Member) trust.Open {
+	return trust.Open{SpecialistID: m.SpecialistID, Version: m.Version, Model: m.ModelID, Cost: t.costOf(m)}
 }
 
 // everyone returns why all are asked at once, "" if they are not. A round goes on
@@ -274,23 +275,23 @@ func (t *assessment) costly() bool {
 	var all exact.Money
 	members := t.members()
 	for i := range members {
-		if m := &members[i]; !m.off && !m.IsHuman {
+		if m := &members[i]; !m.Off && !m.IsHuman {
 			all = all.Add(t.costOf(m))
 		}
 	}
-	human := t.here.state.Solicit.HumanCost
+	human := t.here.State.Solicit.HumanCost
 	return human != nil && all > *human
 }
 
 // costOf returns what an ask of a member is expected to cost.
-func (t *assessment) costOf(m *member) exact.Money { return t.need(m).first.Money }
+func (t *assessment) costOf(m *planning.Member) exact.Money { return t.need(m).first.Money }
 
 // partial reports whether somebody who takes part has not been asked.
 func (t *round) partial() bool {
 	members, have := t.members(), t.open.Finder()
 	for i := range members {
 		m := &members[i]
-		if m.off || m.IsHuman || have.Proposal(m.SpecialistID) != nil {
+		if m.Off || m.IsHuman || have.Proposal(m.SpecialistID) != nil {
 			continue
 		}
 		if a := have.Ask(m.SpecialistID); a == nil || a.Status.Dropped() {

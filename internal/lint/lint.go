@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -54,9 +55,9 @@ func WithStore(ctx context.Context, r *runner.Runner, m *machine.Machine) ([]mac
 // By is Machine by what a ledger and a roster know.
 func By(m *machine.Machine, l *trust.Ledger, roster *session.Roster) []machine.Problem {
 	f := &findings{told: map[[3]string]bool{}}
-	casts, err := runner.Cast(m, roster)
+	casts, err := planning.Cast(m, roster)
 	f.dangling(err)
-	level := runner.MachineLevel(m, roster)
+	level := planning.MachineLevel(m, roster)
 	for i := range casts {
 		c := &casts[i]
 		if c.State.Terminal() || len(c.State.Transitions) == 0 {
@@ -97,7 +98,7 @@ func (f *findings) add(subject string, p machine.Problem) {
 
 // panel adds what the ledger found in a state, where that is declared: a list of
 // specialists, or a promise.
-func (f *findings) panel(m *machine.Machine, c *runner.StateCast, found []trust.Finding) {
+func (f *findings) panel(m *machine.Machine, c *planning.StateCast, found []trust.Finding) {
 	for _, x := range found {
 		message, hint, _ := strings.Cut(x.Message, ": ")
 		if hint == "" {
@@ -121,7 +122,7 @@ func hintOf(code string) string {
 }
 
 // placeOf returns the pointer to what a finding is about.
-func placeOf(m *machine.Machine, c *runner.StateCast, code string) string {
+func placeOf(m *machine.Machine, c *planning.StateCast, code string) string {
 	def := m.Definition()
 	own := &def.States[c.State.Index]
 	state := c.State.Path()
@@ -144,9 +145,9 @@ func placeOf(m *machine.Machine, c *runner.StateCast, code string) string {
 
 // payloads adds a finding for each transition that needs a payload, if all who take
 // part in the state are rules and built-in strategies.
-func (f *findings) payloads(c *runner.StateCast) {
+func (f *findings) payloads(c *planning.StateCast) {
 	on := 0
-	for _, list := range [][]runner.Participant{c.Proposers, c.Humans} {
+	for _, list := range [][]planning.Participant{c.Proposers, c.Humans} {
 		for i := range list {
 			switch m := &list[i]; {
 			case m.Off:
@@ -169,7 +170,7 @@ func (f *findings) payloads(c *runner.StateCast) {
 
 // ends adds a finding if sessions can end from a state, decided by the engine, and
 // the definition does not say whether that can be undone.
-func (f *findings) ends(m *machine.Machine, c *runner.StateCast) {
+func (f *findings) ends(m *machine.Machine, c *planning.StateCast) {
 	own := &m.Definition().States[c.State.Index]
 	if own.Irreversible != nil || len(c.Panel.Roster) == 0 {
 		return

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 )
 
 // Codes of findings about panels that keep rounds from ever being decided without a
@@ -18,7 +18,7 @@ const (
 
 // quorums adds what keeps every round of a state from being decided without a human,
 // whatever the panel says.
-func (f *findings) quorums(m *machine.Machine, c *runner.StateCast, level []*machine.Specialist) {
+func (f *findings) quorums(m *machine.Machine, c *planning.StateCast, level []*machine.Specialist) {
 	f.abovePanel(m, c)
 	for i := range c.Proposers {
 		if s := &c.Proposers[i]; s.Required && s.Off {
@@ -37,14 +37,14 @@ func (f *findings) quorums(m *machine.Machine, c *runner.StateCast, level []*mac
 }
 
 // takesPart reports whether somebody may propose or rule in a state.
-func takesPart(c *runner.StateCast, id string) bool {
-	is := func(p runner.Participant) bool { return p.SpecialistID == id }
+func takesPart(c *planning.StateCast, id string) bool {
+	is := func(p planning.Participant) bool { return p.SpecialistID == id }
 	return slices.ContainsFunc(c.Proposers, is) || slices.ContainsFunc(c.Humans, is)
 }
 
 // abovePanel adds a finding if the quorum is a number that is larger than the panel. A
 // state that asks only humans needs none.
-func (f *findings) abovePanel(m *machine.Machine, c *runner.StateCast) {
+func (f *findings) abovePanel(m *machine.Machine, c *planning.StateCast) {
 	q, n := c.State.Quorum, len(c.Panel.Roster)
 	if q == nil || q.Rule != "" || n == 0 || q.Count <= n {
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -172,7 +173,7 @@ func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter
 		return false, err
 	}
 	if r.offered != r.part.was.State {
-		q = runner.Offered(q, r.offered)
+		q = planning.Offered(q, r.offered)
 	}
 	round.Evidence = &arbiter.Evidence{Ledger: f.ledger.now, Place: f.ledger.place, Question: q}
 	return true, nil

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/strategies"
 )
@@ -33,7 +33,7 @@ type scene struct {
 type part struct {
 	state    *machine.State
 	declared []machine.Specialist // of the machine
-	was, now runner.StateCast
+	was, now planning.StateCast
 	old, new rule
 	others   map[string]*rule // that have decided here, by id
 	report   *tally
@@ -105,11 +105,11 @@ func (ss *scenes) make(m *machine.Machine, roster *session.Roster) (*scene, erro
 	}
 	present := *roster
 	present.Off = nil // who was switched off when is not asked: what was recorded says whose answers came
-	was, err := runner.Cast(m, &present)
+	was, err := planning.Cast(m, &present)
 	if err != nil {
 		return nil, err
 	}
-	now, err := runner.Cast(changed, ss.cast(&present))
+	now, err := planning.Cast(changed, ss.cast(&present))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPolicy, err)
 	}
@@ -128,8 +128,8 @@ func (ss *scenes) make(m *machine.Machine, roster *session.Roster) (*scene, erro
 }
 
 // find returns the proposer or human of that id, or nil.
-func find(c *runner.StateCast, id string) *runner.Participant {
-	for _, list := range [][]runner.Participant{c.Proposers, c.Humans} {
+func find(c *planning.StateCast, id string) *planning.Participant {
+	for _, list := range [][]planning.Participant{c.Proposers, c.Humans} {
 		for i := range list {
 			if list[i].SpecialistID == id {
 				return &list[i]

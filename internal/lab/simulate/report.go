@@ -4,9 +4,9 @@ import (
 	"math"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
 
@@ -218,7 +218,7 @@ func (r *Report) trust(v *Voter) exact.Billionths {
 
 // version returns the version under which the ledger knows a voter.
 func (r *Report) version(id string) string {
-	casts, err := runner.Cast(r.m, &session.Roster{})
+	casts, err := planning.Cast(r.m, &session.Roster{})
 	if err != nil {
 		return ""
 	}

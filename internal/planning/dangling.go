@@ -1,4 +1,4 @@
-package runner
+package planning
 
 import (
 	"cmp"
@@ -33,9 +33,9 @@ func dangling(m *machine.Machine, s *machine.State, i int, level []*machine.Spec
 	})
 }
 
-// placed returns the error of a start with the places that its problems have in the
+// Placed returns the error of a start with the places that its problems have in the
 // file of m: a plan may have been made for another file with the same definition.
-func placed(m *machine.Machine, err error) error {
+func Placed(m *machine.Machine, err error) error {
 	start, ok := errors.AsType[*StartError](err)
 	if !ok {
 		return err

@@ -1,4 +1,4 @@
-package runner
+package planning
 
 import (
 	"fmt"
@@ -37,9 +37,9 @@ type Participant struct {
 // theirs has to be there. The error wraps what stands in the way, such as a state
 // that names somebody who is neither declared nor registered; the others are there beside it.
 func Cast(m *machine.Machine, r *session.Roster) ([]StateCast, error) {
-	b := planner{m: m, roster: r, made: map[*machine.Specialist]*member{}, looking: true}
-	p := b.plan(nil)
-	return p.casts(), p.missing
+	b := planner{m: m, roster: r, made: map[*machine.Specialist]*Member{}, looking: true}
+	p := b.make(nil)
+	return p.Casts(), p.Missing
 }
 
 // MachineLevel returns the specialists of a machine who are not of one state alone: the
@@ -48,45 +48,46 @@ func MachineLevel(m *machine.Machine, r *session.Roster) []*machine.Specialist {
 	return (&planner{m: m, roster: r}).machineLevel()
 }
 
-func (p *cast) casts() []StateCast {
-	casts := make([]StateCast, len(p.states))
-	for i := range p.states {
-		s := &p.states[i]
-		c := StateCast{State: s.state, Scope: s.scope, Question: s.question, Proposers: participants(s.members), Humans: participants(s.humans), Panel: s.panel()}
-		if s.arbiter != nil {
-			c.Arbiter = s.arbiter.Specialist
+// Casts returns who takes part in each state, by the index of the state.
+func (p *Plan) Casts() []StateCast {
+	casts := make([]StateCast, len(p.States))
+	for i := range p.States {
+		s := &p.States[i]
+		c := StateCast{State: s.State, Scope: s.Scope, Question: s.Question, Proposers: participants(s.Members), Humans: participants(s.Humans), Panel: s.Panel()}
+		if s.Arbiter != nil {
+			c.Arbiter = s.Arbiter.Specialist
 		}
 		casts[i] = c
 	}
 	return casts
 }
 
-func participants(members []member) []Participant {
+func participants(members []Member) []Participant {
 	list := make([]Participant, len(members))
 	for i := range members {
 		m := &members[i]
 		source, _ := modeOf(m.Specialist)
-		list[i] = Participant{m.Specialist, m.version, m.off, m.required, m.rank, source.VotesOnly()}
+		list[i] = Participant{m.Specialist, m.Version, m.Off, m.Required, m.Rank, source.VotesOnly()}
 		if m.IsHuman {
-			list[i].Rank -= humanFirst
+			list[i].Rank -= HumanFirst
 		}
 	}
 	return list
 }
 
-// panel returns those who can be asked in a state, humans left out.
-func (p *statePlan) panel() trust.Panel {
-	q := &p.question
+// Panel returns those who can be asked in a state, humans left out.
+func (p *State) Panel() trust.Panel {
+	q := &p.Question
 	panel := trust.Panel{
 		Machine: q.Machine, State: q.State, Options: q.Options, Policy: q.Policy,
-		FixedOrder: p.state.OptionOrder == machine.DeclaredOrder, Bayes: p.arbiter != nil && p.arbiter.byBayes(),
+		FixedOrder: p.State.OptionOrder == machine.DeclaredOrder, Bayes: p.Arbiter != nil && p.Arbiter.ByBayes(),
 	}
-	for i := range p.members {
-		m := &p.members[i]
-		if m.off || m.IsHuman {
+	for i := range p.Members {
+		m := &p.Members[i]
+		if m.Off || m.IsHuman {
 			continue
 		}
-		o := trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: m.estimate}
+		o := trust.Open{SpecialistID: m.SpecialistID, Version: m.Version, Model: m.ModelID, Cost: m.Estimate}
 		if !panel.FixedOrder {
 			o.OptionOrder = fmt.Sprint(i) // each sees its own
 		}
@@ -94,3 +95,6 @@ func (p *statePlan) panel() trust.Panel {
 	}
 	return panel
 }
+
+// HumanFirst is subtracted from the rank of humans.
+const HumanFirst = 1 << 20
