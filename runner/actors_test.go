@@ -3,9 +3,13 @@ package runner_test
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -247,5 +251,173 @@ func TestOnePersonUnderTwoNames(t *testing.T) {
 		s = b.start(c.machine(b))
 		b.recorded(s, c.who[0], c.what, c.code, as(&carol)) // a terminal proves nothing
 		b.executed(s, c.who[1], c.what, as(&carol))
+	}
+}
+
+// TestEveryActHasItsActor: whatever a person may have a Runner do is in a log with who had
+// it done (cases.md 8.5, 10). A method that is new has to be named here.
+func TestEveryActHasItsActor(t *testing.T) {
+	b, d := newBench(t), promoted(t, .99, .95, .9)
+	b.cast.say("a", "again")
+	who := []string{fn("a"), human("human"), human("bob"), half}
+	first := b.start(b.machine(def{name: "acts", who: who, top: `"secondHuman":{"rate":1,"when":"after"}`}))
+	b.force(first, "again")
+	b.force(first, "again")
+	unseen := b.start(b.machine(def{name: "unseen", who: who, top: secondBefore + `,"audit":{"rate":1,"mode":"before"}`}))
+	limited := b.start(b.machine(def{name: "limited", who: who, top: `"guards":{"limits":{"max_steps":0}}`}))
+	b.stepTo(limited, runner.TickStopped)
+	moved := b.start(b.machine(def{name: "files", who: who}))
+	next := b.machine(def{name: "files", who: who, states: otherStates})
+	reviews := b.now(first).Reviews()
+	ruling := func(s *session.Session, who machine.SpecialistID, choice string, by *session.Actor) runner.Ruling {
+		return runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: who, TransitionName: choice, Actor: by}
+	}
+	order := func(by *session.Actor) runner.Order {
+		return runner.Order{MachineName: "desk", State: "open", SpecialistID: "human", Actor: by}
+	}
+	acts := []struct {
+		method, kinds string
+		do            func(by *session.Actor) error
+	}{
+		{"Start", "session_created", func(by *session.Actor) error {
+			_, err := b.r.Start(b.ctx, first.Machine(), runner.StartOptions{Actor: by})
+			return err
+		}},
+		{"Propose", "proposed", func(by *session.Actor) error {
+			_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: first.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again", Actor: by})
+			return err
+		}},
+		{"Reveal", "revealed", func(by *session.Actor) error {
+			_, _, err := b.r.Reveal(b.ctx, unseen.ID, "human", by)
+			return err
+		}},
+		{"Decide", "ruled ruled executed", func(by *session.Actor) error {
+			if _, err := b.r.Decide(b.ctx, ruling(unseen, "human", "again", by)); err != nil {
+				return err
+			}
+			back := ruling(unseen, "human", "", by)
+			back.Withdraw = true
+			if _, err := b.r.Decide(b.ctx, back); err != nil {
+				return err
+			}
+			_, err := b.r.Decide(b.ctx, ruling(moved, "human", "again", by))
+			return err
+		}},
+		{"Execute", "executed", func(by *session.Actor) error {
+			_, err := b.r.Execute(b.ctx, ruling(moved, "human", "again", by))
+			return err
+		}},
+		{"RevealReview", "revealed", func(by *session.Actor) error {
+			_, err := b.r.RevealReview(b.ctx, first.ID, reviews[0].Key.ID(), "bob", by)
+			return err
+		}},
+		{"Review", "reviewed", func(by *session.Actor) error {
+			_, err := b.r.Review(b.ctx, runner.Reviewing{SessionID: first.ID, RoundID: reviews[1].Key.ID(), SpecialistID: "bob", TransitionName: "again", Actor: by})
+			return err
+		}},
+		{"Retract", "retracted", func(by *session.Actor) error {
+			_, err := b.r.Retract(b.ctx, runner.Retracting{SessionID: first.ID, RoundID: reviews[0].Key.ID(), SpecialistID: "human", Note: "a mistake", Actor: by})
+			return err
+		}},
+		{"Stop", "ended", func(by *session.Actor) error {
+			_, err := b.r.Stop(b.ctx, first.ID, runner.Stopping{Actor: *by, Note: "enough"})
+			return err
+		}},
+		{"Resume", "resumed resumed", func(by *session.Actor) error {
+			if _, err := b.r.Resume(b.ctx, first.ID, runner.ResumeOptions{Actor: by}); err != nil {
+				return err
+			}
+			_, err := b.r.Resume(b.ctx, limited.ID, runner.ResumeOptions{SpecialistID: "bob", Note: "worth it", Raise: []guard.Raise{{Limit: "limits.max_steps", To: "1"}}, Actor: by})
+			return err
+		}},
+		{"Move", "moved", func(by *session.Actor) error {
+			_, err := b.r.Move(b.ctx, moved.ID, next, runner.Moving{Actor: *by, Note: "a better file"})
+			return err
+		}},
+		{"Fork", "session_created", func(by *session.Actor) error {
+			_, err := b.r.Fork(b.ctx, first.ID, runner.Forking{Actor: by})
+			return err
+		}},
+		{"Register", "specialist_registered", func(by *session.Actor) error {
+			_, err := b.r.Register(b.ctx, "acts", machine.Specialist{Role: machine.Proposer, SpecialistID: "third", StrategyFnName: "random"}, by)
+			return err
+		}},
+		{"Switch", "specialist_disabled specialist_enabled", func(by *session.Actor) error {
+			b.ok(b.r.Switch(b.ctx, "acts", "third", runner.Switching{Actor: *by}))
+			return b.r.Switch(b.ctx, "acts", "third", runner.Switching{On: true, Actor: *by})
+		}},
+		{"RecordTrial", "policy_tried", func(by *session.Actor) error {
+			_, err := b.r.RecordTrial(b.ctx, "acts", session.Trial{Policy: "p", From: 1, To: 2}, by)
+			return err
+		}},
+		{"Adopt", "policy_tried policy_adopted", func(by *session.Actor) error {
+			a := trust.Adoption{Machine: "acts", PolicyDigest: "q", Promise: trust.Promise{MaxError: 100_000_000, Confidence: 900_000_000}, Pairs: []trust.Pair{{P: 990_000_000, Right: true}}}
+			_, err := b.r.Adopt(b.ctx, runner.Adopting{Adoption: a, Trial: session.Trial{Policy: "q", From: 1, To: 2}, SpecialistID: "human", Actor: by})
+			return err
+		}},
+		{"Demote", "stage_changed", func(by *session.Actor) error { return d.r.Demote(d.ctx, order(by)) }},
+		{"Freeze", "collapse_frozen collapse_released", func(by *session.Actor) error {
+			b.ok(d.r.Freeze(d.ctx, order(by), true))
+			return d.r.Freeze(d.ctx, order(by), false)
+		}},
+		{"Promote", "stage_changed", func(by *session.Actor) error {
+			_, err := d.r.Promote(d.ctx, order(by), "p1")
+			return err
+		}},
+	}
+	told := map[string]bool{
+		"Adopt":  true,                  // its trial, and what backtest.TestAdopt looks at
+		"Enable": true, "Disable": true, // Switch, where nobody says who
+		"Callback": true, "Answer": true, // what was asked for: the proposal names who answers
+	}
+	for _, name := range []string{ // what the engine does, or only reads
+		"Step", "StepApart", "Run", "Tick", "StopAtLimit", "Meet", "Close", "Watch", "Fold", "Due", "Store", "Session", "Sessions", "Inbox", "Reviews", "Question", "Asks", "Evaluate", "Past", "Weights",
+		"Ledger", "QuotaHeld", "QuotaUsed", "Adopters", "Humans", "HumansIn", "Deciding", "Newest", "Decisions", "SelectChampion", "WithheldRounds"} {
+		told[name] = true
+	}
+	for _, act := range acts {
+		told[act.method] = true
+		if err := act.do(key(act.method)); err != nil {
+			t.Errorf("%s: %v", act.method, err)
+		}
+	}
+	kinds := map[string][]string{}
+	note := func(kind string, by *session.Actor) {
+		if by != nil {
+			kinds[by.Subject] = append(kinds[by.Subject], kind)
+		}
+	}
+	list, err := b.r.Sessions(b.ctx, session.ListQuery{})
+	b.ok(err)
+	for _, s := range list {
+		for _, r := range b.raw(&session.Session{ID: s.SessionID}) {
+			var d struct{ Actor *session.Actor }
+			b.ok(json.Unmarshal(r.Data, &d))
+			note(r.Kind, d.Actor)
+		}
+	}
+	for name, on := range map[string]*bench{"acts": b, "desk": d.bench} {
+		for rec, err := range on.store.RosterRecords(b.ctx, name, 0) {
+			b.ok(err)
+			events, err := session.DecodeRosterEvents(rec.Events)
+			b.ok(err)
+			for _, e := range events {
+				note(e.Kind, e.Actor)
+			}
+		}
+	}
+	for _, act := range acts {
+		got := kinds["key:"+act.method]
+		want := strings.Fields(act.kinds)
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s is in the log as %q, want %q", act.method, got, want)
+		}
+	}
+	for m := range reflect.TypeFor[*runner.Runner]().Methods() {
+		if !told[m.Name] {
+			t.Errorf("Runner.%s is neither an act with an actor nor among those that need none", m.Name)
+		}
 	}
 }
