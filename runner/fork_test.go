@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
 )
 
 func (b *bench) fork(s *session.Session, at int64) *session.Session {
@@ -166,5 +169,98 @@ func TestForkIsNoWayAroundExclude(t *testing.T) {
 	}
 	if e := b.executed(f, "alice", "pay"); slices.Contains(e.Authors, "bob") {
 		t.Error("bob is an author")
+	}
+}
+
+// TestForkIsDueAnew: a fork counts by when it is to leave its state from its own beginning,
+// reminders too; what would have come before that never comes (cases.md 6.1, 8.2).
+func TestForkIsDueAnew(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.timed(`{"in":"2h","remind":["90m","3h"],"then":"escalate"}`, `"boss"`))
+	b.executed(s, "alice", "again")
+	b.pass(90 * time.Minute)
+	b.stepTo(s, runner.TickHuman) // which reminds
+	f := b.fork(s, 0)
+	if due := f.Due(); due == nil || due.At != f.CreatedAt+2*3600*1000 || due.At <= b.now(s).Due().At || f.WakeAt() != f.CreatedAt+1800*1000 {
+		t.Fatalf("the fork of %s is due at %+v, wakes at %s", f.CreatedAt, due, f.WakeAt())
+	}
+	b.stepTo(f, runner.TickHuman)
+	b.pass(30 * time.Minute)
+	b.stepTo(f, runner.TickHuman)
+	if n := b.count(f, session.KindReminded); n != 1 {
+		t.Errorf("it was reminded %d times", n)
+	}
+	b.stepTo(s, runner.TickAdvanced)
+	b.stepTo(f, runner.TickHuman)
+	b.pass(90 * time.Minute)
+	b.stepTo(f, runner.TickAdvanced)
+	lost := b.fork(b.start(b.timed(`{"at":"= data.when","then":"escalate"}`, `"boss"`)), 0)
+	if due := lost.Due(); due == nil || due.At != 0 || due.Error == "" || lost.WakeAt() != 0 {
+		t.Errorf("a fork of what nobody knows the moment of is due at %+v", due)
+	}
+}
+
+// TestForkKeepsLimitsAndMissing: a fork has the limits that were raised, and goes without
+// whom the other session was started without (cases.md 5.3, 8.2).
+func TestForkKeepsLimitsAndMissing(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", paid("again"))
+	s := b.start(b.machine(def{who: []string{fn("a"), human("carol"), arb("firstProposal")}, top: `"guards":{"limits":{"max_steps":1},"loop_detection":{"cycle":false}},"quorum":"any"`}))
+	b.stepTo(s, runner.TickAdvanced)
+	b.ok(b.raise(s, "limits.max_steps", "3"))
+	f := b.fork(s, 0)
+	for _, one := range []*session.Session{b.fork(f, 0), f} {
+		for range 2 {
+			b.stepTo(one, runner.TickAdvanced)
+		}
+		if tick := b.stepTo(one, runner.TickStopped); tick.Code != "max_steps" || tick.Session.Executed != 3 {
+			t.Errorf("it comes to %s after %d steps", tick.Code, tick.Session.Executed)
+		}
+	}
+	gone := parse(t, `{"machineName":"m","initialState":"open","goalState":"done","quorum":"any","specialists":[{"role":"arbiter","specialistId":"judge"},
+	  {"role":"proposer","specialistId":"a","strategyFn":"= 'again'"},{"role":"proposer","specialistId":"gone","strategyFn":"gone"}],"states":{"open":{"transitions":{"again":"open","end":"done"}},"done":{}}}`)
+	other := b.runner(func(c *runner.Config) { c.Resolver = strategies.Registry{} })
+	m, err := other.Start(b.ctx, gone, runner.StartOptions{AllowMissing: []machine.SpecialistID{"gone"}})
+	b.ok(err)
+	for range 2 {
+		m, err = other.Fork(b.ctx, m.ID, runner.Forking{})
+		if b.ok(err); !slices.Equal(m.Program.Missing(), []string{"gone"}) {
+			t.Errorf("in the fork %q are missing", m.Program.Missing())
+		}
+		if tick, err := other.Step(b.ctx, m.ID); err != nil || tick.Status != runner.TickAdvanced || !slices.Equal(tick.Asked(), []string{"a"}) {
+			t.Errorf("it comes to %s, asks %q: %v", tick.Status, tick.Asked(), err)
+		}
+	}
+}
+
+// TestForkKeepsTexts as they are written, and what may be seen stays so: what a fork has
+// taken over was no secret, unless the other session keeps it by now (cases.md 7.2, 8.2).
+func TestForkKeepsTexts(t *testing.T) {
+	b := newBench(t)
+	s := b.start(parse(t, `{"machineName":"m","initialState":"open","goalState":"done","specialists":[{"role":"arbiter","specialistId":"judge"}],
+	  "states":{"open":{"due":{"at":"= '-1h'","then":"go"},"specialists":[],"transitions":{"go":{"target":"open","set":{"way":"<a>&b"}},"end":"done"}},"done":{}}}`))
+	b.stepTo(s, runner.TickAdvanced)
+	if f := b.fork(b.fork(s, 0), 0); string(f.Data().JSON()) != string(b.now(s).Data().JSON()) {
+		t.Errorf("the data are %s, were %s", f.Data().JSON(), b.now(s).Data().JSON())
+	}
+	shown := b.start(b.approved(`"audit":{"rate":1,"mode":"before"},`, `2`))
+	b.recorded(shown, "alice", "pay", session.CodeApprovals) // a human is asked, so everything is shown
+	b.propose(shown, "bob", "pay")
+	if f := b.fork(shown, 0); b.now(shown).Withheld("") != "" || f.Withheld("") != "" || len(f.Proposals()) != 1 {
+		t.Errorf("the fork has %d proposals, withheld: %q", len(f.Proposals()), f.Withheld(""))
+	}
+	two := b.start(b.machine(def{who: []string{human("ann"), human("bob"), human("carol"), half}, top: `"secondHuman":{"rate":1,"when":"before"}`}))
+	b.propose(two, "ann", "again")
+	f := b.fork(two, 0)
+	if f.Withheld("") != "" || len(f.Proposals()) != 1 {
+		t.Errorf("the fork has %d proposals, withheld: %q", len(f.Proposals()), f.Withheld(""))
+	}
+	b.stepTo(f, runner.TickHuman)
+	b.recorded(f, "ann", "again", session.CodeSecondHuman)
+	if b.now(f).Withheld("") == "" {
+		t.Fatal("nothing is withheld")
+	}
+	if again := b.fork(f, 0); len(again.Proposals()) != 0 {
+		t.Errorf("a fork of that has %d proposals", len(again.Proposals()))
 	}
 }

@@ -36,9 +36,16 @@ type CorruptError struct{ What, Problem string }
 
 func (e *CorruptError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.What, e.Problem) }
 
+// An unreadError says that something could not be read, which says nothing of what it is.
+type unreadError struct{ error }
+
 // Corrupt says that what is wrong with something is err, once: a part that says
-// itself what is damaged needs nobody around it to say it again.
+// itself what is damaged needs nobody around it to say it again. What could not be read
+// to understand it is no damage of it.
 func Corrupt(what string, err error) error {
+	if unread, ok := errors.AsType[*unreadError](err); ok {
+		return unread.error
+	}
 	if said, ok := errors.AsType[*CorruptError](err); ok {
 		return said
 	}

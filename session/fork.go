@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -36,6 +37,28 @@ type snapshot struct {
 	Due      *specialist.Time `json:"due,omitempty"` // by when the state is to be left, counted anew; nil if nobody knows, or it may take as long as it likes
 	DueError string           `json:"dueError,omitempty"`
 	Events   json.RawMessage  `json:"events"` // as they are stored, but for those that do not come along
+	// Withheld says that what the other session has of its open round from a third one does
+	// not come along.
+	Withheld bool `json:"withheld,omitempty"`
+}
+
+// plainJSON returns what encoding/json makes of what was decoded, as it was written then.
+func plainJSON(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic("session: " + err.Error())
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// decodeSnapshot reads a snapshot.
+func decodeSnapshot(raw []byte) (p snapshot, err error) {
+	if err = json.Unmarshal(raw, &p); err != nil {
+		err = fmt.Errorf("snapshot: %w", err)
+	}
+	return p, err
 }
 
 // spentView returns what was spent as it is shown.
@@ -104,11 +127,7 @@ func (k *Forker) snapshot(due *Due) *snapshot {
 		}
 		kept = append(kept, e.Raw)
 	}
-	events, err := json.Marshal(kept)
-	if err != nil {
-		panic("session: " + err.Error()) // they were decoded
-	}
-	p := &snapshot{Spent: spentView(s.Spent()), Events: events}
+	p := &snapshot{Spent: spentView(s.Spent()), Events: plainJSON(kept), Withheld: withheld && s.round().inherited}
 	if due != nil && due.Error == "" {
 		p.Due = &due.At
 	} else if due != nil {
@@ -139,11 +158,11 @@ func (k *Forker) Fork(id specialist.SessionID, by *Actor, at specialist.Time, du
 	return &Change{After: f.Session(), First: 1, Events: events}, nil
 }
 
-// timing returns the due of the state in which the fork begins.
-func (p *snapshot) timing() *timing {
+// timing returns the due of the state in which the fork begins at a moment.
+func (p *snapshot) timing(at specialist.Time) *timing {
 	switch {
 	case p.Due != nil:
-		return &timing{Due: Due{At: *p.Due}}
+		return &timing{Due: Due{At: *p.Due}, reminded: at} // what would have come before never comes
 	case p.DueError != "":
 		return &timing{Due: Due{Error: p.DueError}}
 	}
@@ -178,7 +197,7 @@ func applyFork(s *Session, o *OpenRound, d *Created, at specialist.Time) {
 	// Since the last transition as much time counts as had passed in the other session.
 	next.waitedAtMove = from.waitedAtMove - from.waited + from.UpdatedAt - at
 	next.waited, next.dormant = 0, true
-	next.timing = d.snapshot.timing()
+	next.timing = d.snapshot.timing(at)
 	next.owing, next.reviews, next.retracted = nil, nil, nil
 	if a := from.Options().Actor; a != nil {
 		next.starters = append(slices.Clip(from.starters), a)
@@ -190,8 +209,10 @@ func applyFork(s *Session, o *OpenRound, d *Created, at specialist.Time) {
 		next.guard = &state
 	}
 	was := &d.forked.Round
-	*o = OpenRound{Proposals: slices.Clone(was.Proposals), Verdict: was.Verdict, Notices: was.Notices, Arrivals: was.Arrivals, Verdicts: was.Verdicts,
-		SetFailed: was.SetFailed, shown: was.shown, inherited: len(was.Proposals) > 0}
+	*o = OpenRound{Notices: was.Notices, Arrivals: was.Arrivals, Verdicts: was.Verdicts, SetFailed: was.SetFailed, shown: was.shown}
+	if len(was.Proposals) > 0 && !d.snapshot.Withheld { // they were shown, or they had not come along
+		o.Proposals, o.Verdict, o.inherited, o.shown = slices.Clone(was.Proposals), was.Verdict, true, true
+	}
 	*s = next
 }
 

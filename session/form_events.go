@@ -41,7 +41,7 @@ func (c *storedCreation) form(f *form) {
 		f.texts("missing", &c.options.Missing)
 	}
 	value(f, "forkedFrom", &c.options.ForkedFrom)
-	value(f, "snapshot", &c.snapshot)
+	encoded(f, "snapshot", &c.snapshot, func(p *snapshot) ([]byte, error) { return plainJSON(p), nil }, decodeSnapshot)
 }
 
 // form writes; a Folder reads, for only it knows the definitions.

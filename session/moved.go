@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 
@@ -66,8 +67,11 @@ func (f *Folder) program(digest string) (*Program, error) {
 		return p, nil
 	}
 	definition, err := f.Definition(digest)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return nil, err
+	case err != nil:
+		return nil, &unreadError{err}
 	}
 	return f.Programs.Parse(digest, definition)
 }
