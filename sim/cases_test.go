@@ -100,6 +100,7 @@ type caseState struct {
 	deciders    []string // nil if everybody decides
 	transitions []caseRule
 	due         *dueRule // nil if it may take as long as it likes
+	wait        bool     // nobody is asked there, and the timer ends it
 }
 
 // cases are what the machine of a world says of them; nil if it says nothing.
@@ -152,6 +153,7 @@ func (g *generator) drawCases(irreversible bool, humans []string) *cases {
 			}
 		}
 		s.due = w.drawDue(&s)
+		s.wait = w.drawWait(&s)
 		c.states = append(c.states, s)
 	}
 	return c
@@ -192,6 +194,9 @@ func (c *cases) written(m *mutation, mangled bool) string {
 		if s.deciders != nil && !m.is("deciders are forgotten") {
 			list, _ := json.Marshal(s.deciders)
 			deciders = fmt.Sprintf(`"deciders":%s,`, list)
+		}
+		if s.wait && !m.is("waits are forgotten") {
+			deciders += `"specialists":[],`
 		}
 		states = append(states, fmt.Sprintf(`%q:{%s%s"transitions":{%s}}`, s.name, deciders, s.due.written(m, mangled), strings.Join(transitions, ",")))
 	}

@@ -14,7 +14,7 @@
 //
 // In every second world the machine has a case: an input, data that transitions set,
 // conditions, deciders, approvals with groups and exclusions, states that are due, with
-// reminders and timers. Humans rule there with
+// reminders and timers, and states in which nobody but a timer does anything. Humans rule there with
 // payloads, which may differ, take back what they have ruled, and are switched off between
 // the first approval and the second. They take back executed rulings of their own. Every act has its actor, and in some runs two humans
 // are one person. The models of cases_test.go, case_log_test.go,
@@ -35,8 +35,8 @@
 // lost, late or doubled; clocks that jump, by 72 hours too; the table of owners lost; a
 // disk that fails at its k-th operation from now, or reports an error of what it has
 // done. Services also answer that they cannot; sessions are cancelled and resumed,
-// limits raised, specialists registered and switched off, and sessions moved to another
-// definition of their machine and back, while they run. Every tenth
+// limits raised, specialists registered and switched off, sessions moved to another
+// definition of their machine and back, and forked, while they run. Every tenth
 // store is a SQLite file, which each process opens for itself.
 //
 // # What a seed is

@@ -154,31 +154,75 @@ func (c *check) comes(at specialist.Time, what string) {
 
 // opened works out by when the state of a new round is to be left.
 func (c *check) opened(d *session.RoundOpened, at specialist.Time) {
+	if d.Attempt == 0 {
+		c.dueAnew(d.State.Name, d.Due, at)
+	} else if d.Due != nil {
+		c.s.cases.blame(timersCome, "a further attempt is due anew: %+v", d.Due)
+	}
+}
+
+// dueAnew works out by when a state that is entered at a moment is to be left.
+func (c *check) dueAnew(state string, due *session.Due, at specialist.Time) {
 	l := c.s.cases
-	if d.Attempt > 0 {
-		if d.Due != nil {
-			l.blame(timersCome, "a further attempt is due anew: %+v", d.Due)
-		}
-		return
-	}
-	l.due = dueLog{rule: c.w.cases.state(d.State.Name).due, entered: at}
+	l.due = dueLog{rule: c.w.cases.state(state).due, entered: at}
 	if l.due.rule == nil {
-		if d.Due != nil {
-			l.blame(timersCome, "%s is due: %+v", d.State.Name, d.Due)
+		if due != nil {
+			l.blame(timersCome, "%s is due: %+v", state, due)
 		}
 		return
 	}
-	after, err := l.due.rule.after(l.sees(d.State.Name))
+	after, err := l.due.rule.after(l.sees(state))
 	switch {
-	case d.Due == nil:
-		l.blame(timersCome, "%s has no due", d.State.Name)
-	case err != nil && (d.Due.Error == "" || d.Due.At != 0):
-		l.blame(timersCome, "%s is due at %s, which nobody knows", d.State.Name, d.Due.At)
-	case err == nil && (d.Due.Error != "" || d.Due.At != at+millis(after)):
-		l.blame(timersCome, "%s is due at %s (%s), entered at %s, after %s", d.State.Name, d.Due.At, d.Due.Error, at, after)
+	case due == nil:
+		l.blame(timersCome, "%s has no due", state)
+	case err != nil && (due.Error == "" || due.At != 0):
+		l.blame(timersCome, "%s is due at %s, which nobody knows", state, due.At)
+	case err == nil && (due.Error != "" || due.At != at+millis(after)):
+		l.blame(timersCome, "%s is due at %s (%s), entered at %s, after %s", state, due.At, due.Error, at, after)
 	case err == nil:
-		l.due.at = d.Due.At
+		l.due.at = due.At
 	}
+}
+
+const waitsWait = "waits wait"
+
+// drawWait draws whether nobody is asked in a state that its timer ends.
+func (w *world) drawWait(s *caseState) bool {
+	takesPeople := slices.ContainsFunc(s.transitions, func(t caseRule) bool { return t.approvals != nil })
+	return s.due != nil && s.due.then != "" && s.deciders == nil && !takesPeople && w.draw(2, "wait", s.name) == 0
+}
+
+// waitsWait looks at what happens in a state in which nobody is asked.
+func (c *check) waitsWait() error {
+	if c.w.cases == nil || c.before == nil || !c.w.cases.state(c.before.State.Name).wait {
+		return nil
+	}
+	human := len(c.before.Proposals()) > 0 // somebody has proposed, though nobody was asked
+	for i, e := range c.events {
+		if c.keys[i] != c.before.Key() {
+			continue
+		}
+		c.w.count("events in waits")
+		switch d := e.Data.(type) {
+		case *session.Asked:
+			if slices.ContainsFunc(d.Asks, func(a session.Ask) bool { return a.Role == machine.Proposer }) {
+				return fmt.Errorf("in %s, where nobody is asked, %v are", c.before.State.Name, who(d))
+			}
+		case *session.Proposed:
+			if human = true; !d.IsHuman {
+				return fmt.Errorf("in %s, where nobody is asked, %s proposes %s", c.before.State.Name, d.SpecialistID, d.Transition.Name)
+			}
+		case *session.Executed:
+			if d.How != session.ByTimer && !c.w.isHuman(d.SpecialistID) {
+				return fmt.Errorf("in %s, where nobody is asked, %s executes %s", c.before.State.Name, d.SpecialistID, d.Transition.Name)
+			}
+		case *session.AwaitsHuman:
+			if !human && (d.Code == session.CodeNoProposals || d.Code == session.CodeNoQuorum) {
+				return fmt.Errorf("in %s, where nobody is asked, it waits for a human: %s", c.before.State.Name, d.Reason)
+			}
+		}
+	}
+	return nil
 }
 
 func millis(d time.Duration) specialist.Time { return specialist.Time(d.Milliseconds()) }

@@ -181,7 +181,7 @@ type censor struct{ caller }
 // Classify implements [guard.Classifier].
 func (c censor) Classify(ctx context.Context, q guard.Classification) (guard.ClassifierAnswer, error) {
 	verdict := []verdict.Status{verdict.OK, verdict.OK, verdict.OK, verdict.OK, verdict.Warn, verdict.Retry, verdict.Escalate}[c.p.w.draw(7, "verdict", q.Text)]
-	u, err := c.guarded(ctx, q.Stage+q.Text)
+	u, err := c.guarded(ctx, q.Stage+q.Meta.State+q.Text)
 	return guard.ClassifierAnswer{Verdict: verdict, Score: 0.5, Usage: u}, err
 }
 
@@ -263,7 +263,7 @@ func (s *observed) probed(key specialist.RoundKey, d *session.Probed) {
 
 // probes compares what the guards have spent with what those count whom they asked.
 func (c *check) probes() error {
-	var low, high exact.Money
+	low, high := c.s.probeBase, c.s.probeBase
 	for _, a := range c.s.asks {
 		if a.guards {
 			least, most := a.charge()

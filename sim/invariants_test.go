@@ -46,6 +46,7 @@ var each = []invariant{
 	{whoActed, "each act is in the log with the person or program that has done it, and one person never counts as two humans", (*check).whoActed},
 	{takenBack, "an author takes back the own ruling only, before another human has reviewed it, and all that it has taught leaves tallies and examples", (*check).takenBack},
 	{movedOnly, "a move changes by which definition a session runs, and begins its round anew; nothing else", (*check).movedOnly},
+	{forkedRight, "a fork is what the other session was after that commit, with nothing that is withheld, waits or was learned there, and its answers teach nothing twice", (*check).forkedRight},
 	{"questions as seen", "a ruling that pins a question is recorded only while that is the question", (*check).asSeen},
 	{"two humans agree", "where others have to rule too, what two have chosen is executed, and nothing else", (*check).together},
 	{approvalsGiven, "nothing is executed without its approvals: as many humans have chosen it with the same payload, one of the group among them, who may and are not excluded, and all of them are its authors; and what has them is executed", (*check).approvalsGiven},
@@ -54,6 +55,7 @@ var each = []invariant{
 	{conditionsHold, "nothing is proposed, ruled or executed whose condition did not hold when the round opened, and just that is closed", (*check).conditionsHold},
 	{dataWritten, "the data are what the executed transitions have set, all values of one worked out from the data before it", (*check).dataWritten},
 	{timersCome, "a state is due when it says, a timer executes its transition then or later, once, and a reminder comes once, whatever the clocks do", (*check).timersCome},
+	{waitsWait, "where nobody is asked nobody is, and nothing but the timer executes anything", (*check).waitsWait},
 	{"quorum", "no transition is executed without a human unless as many of the panel have answered as must, and all who are required", (*check).panels},
 	{"gates are heard", "no transition that the truth gate wants is executed without a human unless the log has the answers to its questions, and they pass", (*check).gates},
 	{"irreversible needs a human", "no transition that cannot be undone is executed unless a human chose it", (*check).irreversible},
@@ -185,7 +187,7 @@ func (c *check) neverNegative() error {
 // was asked again is paid for each request, and the log does not say which answered:
 // there it is held to a range.
 func (c *check) charges() error {
-	var low, high exact.Money
+	low, high := c.s.base, c.s.base
 	for id, a := range c.s.asks {
 		least, most := a.charge()
 		low, high = low+least, high+most

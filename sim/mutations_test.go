@@ -62,6 +62,15 @@ var mutations = []mutation{
 			}
 			return &next
 		})},
+	{name: "waits are forgotten", says: "everybody is asked where nobody is to be", names: []string{waitsWait}},
+	{name: "fork goes on from elsewhere", says: "the log says another event of the other session than the fork goes on from", alone: true, names: []string{forkedRight},
+		commit: edit(func(e *session.Created) *session.Created {
+			next := *e
+			if from := next.Options.ForkedFrom; from != nil {
+				next.Options.ForkedFrom = &session.ForkedFrom{SessionID: from.SessionID, Sequence: 2, Round: from.Round}
+			}
+			return &next
+		})},
 	{name: "gate is not asked", says: "what the truth gate wants is executed at once", names: []string{"gates are heard"}},
 	{name: "probe is charged twice", says: "the charge of a question of the guards is recorded twofold", alone: true, names: []string{"charges per ask"},
 		commit: edit(func(e *session.Probed) *session.Probed {

@@ -29,6 +29,10 @@ type observed struct {
 	over     map[string]bool // asks that were out when more than the hard limit was first charged; nil before
 	limit    exact.Money     // on its dollars; 0 is none
 	grace    exact.Money     // what services had charged when a move lowered the limit
+	ends     []int64         // the last events of its commits
+
+	origin          *origin     // nil unless it is a fork
+	base, probeBase exact.Money // what the other session had spent, and its guards
 
 	hearings map[specialist.RoundKey]*hearing
 	twice    error // a question of guards was answered again
@@ -189,6 +193,7 @@ func (w *world) read(n commit) *check {
 	}
 	s.now = s.folder.Session()
 	c.after = s.now
+	s.ends = append(s.ends, s.now.Sequence)
 	c.enter()
 	return c
 }
@@ -205,6 +210,10 @@ func (c *check) enter() {
 			key.Round, key.Attempt = o.Round, o.Attempt
 		}
 		c.keys = append(c.keys, key)
+		if d, ok := c.events[i].Data.(*session.Created); ok && d.Options.ForkedFrom != nil {
+			c.inherit(d)
+			continue
+		}
 		if d, ok := c.events[i].Data.(*session.Asked); ok {
 			c.admit(c.s.spent[i], d, key)
 		}
@@ -328,8 +337,9 @@ func (s *observed) closeAll(key specialist.RoundKey) {
 	}
 }
 
-// counted is what services have charged for the session.
+// counted is what services have charged for the session, and what a fork begins with.
 func (s *observed) counted() (sum exact.Money) {
+	sum = s.base
 	for _, a := range s.asks {
 		sum += a.counted()
 	}
