@@ -8,6 +8,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/dialai/dialai/session"
@@ -19,11 +20,14 @@ import (
 
 var collect = flag.String("collect", "", "write the log of every session of every test into this `folder`")
 
+var digests = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+
 // A collectedLog is one log, on one line.
 type collectedLog struct {
 	Test       string            `json:"test"`
 	Session    string            `json:"session,omitempty"` // "" for the log of a machine
 	Definition string            `json:"definition,omitempty"`
+	Former     map[string]string `json:"former,omitempty"` // definitions from which it was moved, by their digests
 	Records    []json.RawMessage `json:"records"`
 	View       string            `json:"view,omitempty"` // SHA-256 of the session as it is shown in the end
 }
@@ -51,10 +55,15 @@ func (b *bench) collect() {
 		s, err := b.r.Session(b.ctx, sum.SessionID)
 		b.ok(err)
 		machines[sum.MachineName] = true
-		g := collectedLog{Test: b.Name(), Session: sum.SessionID.String(), Definition: string(s.Machine().JSON()), View: viewOf(b, s)}
+		g := collectedLog{Test: b.Name(), Session: sum.SessionID.String(), Definition: string(s.Machine().JSON()), Former: map[string]string{}, View: viewOf(b, s)}
 		for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
 			b.ok(err)
 			g.Records = append(g.Records, rec.Events)
+			for _, digest := range digests.FindAllString(string(rec.Events), -1) {
+				if former := s.Definition(digest); former != nil && digest != s.Machine().Digest() {
+					g.Former[digest] = string(former)
+				}
+			}
 		}
 		write(g)
 	}

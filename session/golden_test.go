@@ -19,6 +19,7 @@ type goldenLog struct {
 	Test       string            `json:"test"`
 	Session    string            `json:"session,omitempty"` // "" for the log of a machine
 	Definition string            `json:"definition,omitempty"`
+	Former     map[string]string `json:"former,omitempty"` // definitions from which it was moved, by their digests
 	Records    []json.RawMessage `json:"records"`
 	View       string            `json:"view,omitempty"` // SHA-256 of the session as it is shown in the end
 }
@@ -43,7 +44,7 @@ func TestGoldenLogs(t *testing.T) {
 	for _, kind := range []string{
 		session.KindCreated, session.KindRoundOpened, session.KindAsked, session.KindProposed, session.KindAskFailed, session.KindDiscarded,
 		session.KindProbed, session.KindJudged, session.KindGated, session.KindRuled, session.KindExecuted, session.KindLearned, session.KindReviewed,
-		session.KindAdopted, session.KindNeedsHuman, session.KindReminded, session.KindRevealed, session.KindResumed, session.KindEnded,
+		session.KindAdopted, session.KindNeedsHuman, session.KindReminded, session.KindRevealed, session.KindResumed, session.KindEnded, session.KindRetracted, session.KindMoved,
 		session.KindRegistered, session.KindEnabled, session.KindDisabled, session.KindPromoted, session.KindDemoted, session.KindStage, session.KindFrozen,
 		session.KindReleased, session.KindChampionFailed, session.KindChampionAnswered, session.KindTried,
 	} {
@@ -80,7 +81,7 @@ func eachGolden(t testing.TB, file string, do func(*goldenLog)) {
 }
 
 func (g *goldenLog) fold(t *testing.T, kinds map[string]int) {
-	f := &session.Folder{Programs: session.NewPrograms(), Definition: func(string) ([]byte, error) { return []byte(g.Definition), nil }}
+	f := g.folder(session.NewPrograms())
 	id, err := session.ParseID(g.Session)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +152,12 @@ func goldenRecords(b *testing.B) (logs []*goldenLog, bytes int64) {
 }
 
 func (g *goldenLog) folder(p *session.Programs) *session.Folder {
-	return &session.Folder{Programs: p, Definition: func(string) ([]byte, error) { return []byte(g.Definition), nil }}
+	return &session.Folder{Programs: p, Definition: func(digest string) ([]byte, error) {
+		if former := g.Former[digest]; former != "" {
+			return []byte(former), nil
+		}
+		return []byte(g.Definition), nil
+	}}
 }
 
 // BenchmarkFold reads the golden logs.
