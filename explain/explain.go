@@ -2,6 +2,7 @@ package explain
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
@@ -37,8 +38,9 @@ type Explanation struct {
 	Round         int32            `json:"round"`
 	Attempt       int32            `json:"attempt"`
 	State         string           `json:"state"`
-	Options       []Option         `json:"options"` // the legal transitions, in definition order
-	Votes         []Vote           `json:"votes"`   // in the round's order; what the verdict, or else the ruling, found
+	Data          json.RawMessage  `json:"data,omitempty"` // of the session when the round was opened; nil if it has none
+	Options       []Option         `json:"options"`        // the legal transitions, in definition order
+	Votes         []Vote           `json:"votes"`          // in the round's order; what the verdict, or else the ruling, found
 	Failures      []Failure        `json:"failures,omitempty"`
 	Verdict       *Verdict         `json:"verdict,omitempty"` // on these votes; nil if there is none, or none yet
 	Earlier       []EarlierVerdict `json:"earlier,omitempty"` // verdicts on fewer or other proposals of the round
@@ -48,9 +50,13 @@ type Explanation struct {
 	Timer         bool             `json:"timer,omitempty"` // it was executed because the state was due: nobody decided
 	ToState       string           `json:"toState,omitempty"`
 	Human         *Wait            `json:"human,omitempty"` // that a human had to be asked, and why
-	Draws         *session.Draws   `json:"draws,omitempty"` // whether the closed round was drawn for another look
-	Reviews       []Review         `json:"reviews,omitempty"`
-	Changes       *Changes         `json:"changes,omitempty"`
+	// Rulings are those of the open round that wait for others and are no secret;
+	// WithheldRulings is how many more there are.
+	Rulings         []session.QuestionRuling `json:"rulings,omitempty"`
+	WithheldRulings int                      `json:"withheldRulings,omitempty"`
+	Draws           *session.Draws           `json:"draws,omitempty"` // whether the closed round was drawn for another look
+	Reviews         []Review                 `json:"reviews,omitempty"`
+	Changes         *Changes                 `json:"changes,omitempty"`
 	// Withheld says that a human is still to decide or to review the round without
 	// having seen what was proposed: whoever may be that human must not be shown
 	// this.
@@ -74,6 +80,9 @@ type Option struct {
 	Target       string `json:"target"`
 	Irreversible bool   `json:"irreversible,omitempty"`
 	Closed       string `json:"closed,omitempty"` // why it could not be chosen in this round; "" if it could
+	// Approvals say of the open round how many humans have to choose it, and who has; nil if
+	// one is enough, and of a round that is closed.
+	Approvals *session.QuestionApprovals `json:"approvals,omitempty"`
 }
 
 // A Vote is one proposal with its author's standing at that time.
@@ -194,6 +203,9 @@ func Round(ctx context.Context, r *runner.Runner, id specialist.SessionID, round
 		return nil, err
 	}
 	e := t.explanation()
+	if err := t.pending(ctx, r, e); err != nil {
+		return nil, err
+	}
 	if err := standingsOf(ctx, r.Store(), t, e); err != nil {
 		return nil, err
 	}
@@ -226,8 +238,11 @@ func (t *trace) explanation() *Explanation {
 		SessionID: t.key.Session.String(), MachineName: m.Name(), MachineDigest: m.Digest(), RoundID: t.key.ID(), Round: t.key.Round, Attempt: t.key.Attempt,
 		State: t.before.State.Name, Options: []Option{}, Votes: []Vote{}, Failures: t.failures, Earlier: t.earlier, Gates: t.gates, Human: t.wait, Reviews: t.reviews, Withheld: t.withheld,
 	}
+	if d := t.before.Data(); len(d.Members()) > 0 {
+		e.Data = d.JSON()
+	}
 	for _, o := range t.before.State.Transitions {
-		e.Options = append(e.Options, Option{o.Name, o.Target, o.Irreversible, t.before.WhyClosed(o)})
+		e.Options = append(e.Options, Option{Transition: o.Name, Target: o.Target, Irreversible: o.Irreversible, Closed: t.before.WhyClosed(o)})
 	}
 	for i, p := range t.voters() {
 		e.Votes = append(e.Votes, t.vote(i, p))
@@ -240,6 +255,27 @@ func (t *trace) explanation() *Explanation {
 		e.Ruling, e.Draws, e.Timer = t.explainRuling(x), x.Draws, x.How == session.ByTimer
 	}
 	return e
+}
+
+// pending adds of the open round how far the approvals are, what was ruled, as far as anybody
+// may know, and why a human is asked, by who may rule now.
+func (t *trace) pending(ctx context.Context, r *runner.Runner, e *Explanation) error {
+	s := t.last
+	if s.Key() != t.key || s.Status == session.Completed {
+		return nil
+	}
+	humans, _, err := r.Humans(ctx, s)
+	if err != nil {
+		return err
+	}
+	for i, o := range s.State.Transitions {
+		e.Options[i].Approvals = s.ApprovalsOf(o, humans)
+	}
+	e.Rulings, e.WithheldRulings = s.RulingsFor("")
+	if o := s.OutcomeBy(humans); e.Human != nil && s.Status == session.NeedsHuman {
+		e.Human = &Wait{o.Code, o.Reason}
+	}
+	return nil
 }
 
 // vote explains the i-th vote of the round.

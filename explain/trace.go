@@ -26,6 +26,7 @@ import (
 type trace struct {
 	key       specialist.RoundKey
 	before    *session.Session // when the round was opened
+	last      *session.Session // as it is now
 	proposals map[int32]*specialist.Proposal
 	live      []*specialist.Proposal // by arrival
 	failures  []Failure
@@ -164,6 +165,7 @@ func traceRound(ctx context.Context, r *runner.Runner, id specialist.SessionID, 
 		return nil, tracer.missing(last, text)
 	}
 	found := tracer.found
+	found.last = last
 	found.reviews = tracer.reviews[found.key]
 	if found.executed != nil {
 		found.retracted = last.Retracted(found.key.Round)

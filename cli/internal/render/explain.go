@@ -45,6 +45,7 @@ func (st Style) Explanation(out io.Writer, e *explain.Explanation) error {
 func explainText(out io.Writer, e *explain.Explanation, verbose bool) error {
 	t := &teller{out: out, e: e, verbose: verbose}
 	t.heading()
+	t.data()
 	t.votes()
 	t.failures()
 	t.verdict()
@@ -116,6 +117,38 @@ func (t *teller) heading() {
 		t.line("Stage:         %s", Clean(stageOf(c)))
 	}
 	t.line("Outcome:       %s", Clean(outcomeOf(e)))
+}
+
+// data tells what the session was about when the round was opened, and what could not be
+// chosen in it.
+func (t *teller) data() {
+	if len(t.e.Data) > 0 && t.err == nil {
+		t.line("\nData when the round was opened:")
+		printMembers(t.out, "  ", "data", t.e.Data, "the JSON of the explanation has all of it")
+	}
+	head := "\nClosed in this round:\n"
+	for _, o := range t.e.Options {
+		if o.Closed != "" {
+			t.line("%s  %s: %s", head, Clean(o.Transition), Clean(o.Closed))
+			head = ""
+		}
+	}
+}
+
+// pending tells how far the approvals are, and what was ruled that waits for others.
+func (t *teller) pending() {
+	for _, o := range t.e.Options {
+		if text := Approvals(o.Approvals); text != "" {
+			t.line("  %s %s", Clean(o.Transition), Clean(text))
+		}
+	}
+	for _, r := range t.e.Rulings {
+		with := When(len(r.MetaJSON) > 0, " with "+string(r.MetaJSON))
+		t.line("  %s chose %s%s%s", Clean(r.SpecialistID), Clean(r.TransitionName), Clean(with), When(r.Reasoning != "", ": "+Clean(r.Reasoning)))
+	}
+	if n := t.e.WithheldRulings; n > 0 {
+		t.line("  %s withheld until another human has ruled.", Plural(n, "ruling"))
+	}
 }
 
 // concealed reports whether only what was executed is told of the round.
@@ -352,6 +385,7 @@ func (t *teller) guards() {
 func (t *teller) human() {
 	if w := t.e.Human; w != nil {
 		t.line("\nA human was asked: %s (%s)", Clean(w.Reason), Clean(w.Code))
+		t.pending()
 	}
 	r := t.e.Ruling
 	if r == nil {
