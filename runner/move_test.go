@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,10 @@ func TestMove(t *testing.T) {
 		now.Spent() != was.Spent() || now.Executed != 1 || string(now.Data().JSON()) != `{"region":"eu"}` || now.Visits(now.State) != was.Visits(was.State) {
 		t.Errorf("moved, the session is %+v", now.View())
 	}
+	q, err := b.r.Question(b.ctx, now, "bob")
+	if want := []string{fmt.Sprintf("Moved by key:op from definition %.12s to %.12s: a better file (rulings that ended with it: 1)", was.Machine().Digest(), m.Digest())}; err != nil || !slices.Equal(q.Notices, want) {
+		t.Errorf("the notices are %q, want %q (%v)", q.Notices, want, err)
+	}
 	if raw := b.raw(s); raw[len(raw)-2].Kind != session.KindMoved || !strings.Contains(string(raw[len(raw)-2].Data), `"note":"a better file","actor":{"subject":"key:op","method":"key"}`) {
 		t.Errorf("the log ends with %s %s", raw[len(raw)-2].Kind, raw[len(raw)-2].Data)
 	}
@@ -55,6 +60,19 @@ func TestMove(t *testing.T) {
 	}
 	if e := b.explain(b.now(s), "2"); e.MachineDigest != m.Digest() || e.Executed != "wait" {
 		t.Errorf("the second round is explained by %s", e.MachineDigest)
+	}
+	q, err = b.r.Question(b.ctx, b.now(s), "bob")
+	if b.ok(err); len(q.Notices) != 0 {
+		t.Errorf("the notices outlive their round: %q", q.Notices)
+	}
+	p := b.start(b.approved("", `3`))
+	b.recorded(p, "alice", "pay", session.CodeApprovals)
+	b.recorded(p, "carol", "pay", session.CodeApprovals)
+	now, err = b.move(p, b.approved("", `2`))
+	b.ok(err)
+	q, err = b.r.Question(b.ctx, now, "")
+	if b.ok(err); len(q.Notices) != 1 || !strings.HasSuffix(q.Notices[0], ": a better file (rulings that ended with it: alice chose pay, carol chose pay)") {
+		t.Errorf("the notices are %q", q.Notices)
 	}
 	f := b.fork(s, 0)
 	if f.Machine().Digest() != m.Digest() || f.Executed != 2 {

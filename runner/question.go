@@ -47,7 +47,7 @@ type Question struct {
 	// has ruled.
 	WithheldRulings int                        `json:"withheldRulings,omitempty"`
 	History         []session.TransitionRecord `json:"history"` // the newest maxShown, the oldest first
-	Notices         []string                   `json:"notices"` // of guards
+	Notices         []string                   `json:"notices"` // of guards, and that the session was moved in this round
 	Code            string                     `json:"code"`
 	Reason          string                     `json:"reason"`             // why a human is asked, and whose asks failed
 	Since           specialist.Time            `json:"since"`              // when it began to wait; while it runs, when the round began
@@ -116,6 +116,7 @@ func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer mac
 			q.Proposals = append(q.Proposals, specialist.AppendProposal(nil, key, p))
 		}
 	}
+	q.Notices = append(q.Notices, s.MoveNotices()...)
 	q.suggest(s.State, votes)
 	q.Code, q.Since, q.Reason = o.Code, cmp.Or(o.Since, s.OpenedAt, s.CreatedAt), s.ReasonWithFailures(o, why != "")
 	q.Digest, err = s.Digest(order, why != "")

@@ -2,8 +2,10 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/dialai/dialai/machine"
 )
@@ -77,6 +79,7 @@ func (f *Folder) program(digest string) (*Program, error) {
 }
 
 func applyMoved(s *Session, o *OpenRound, d *Moved) {
+	s.moves = append(slices.Clip(s.moves), moveNotice{s.Round, d.notice(o)})
 	o.closeAsks(s)
 	o.Rulings = nil
 	if s.Status == NeedsHuman {
@@ -98,6 +101,44 @@ func applyMoved(s *Session, o *OpenRound, d *Moved) {
 		s.guard = &cleared
 	}
 	s.reviews = s.reviewsUnder(d.Program.Machine)
+}
+
+// A moveNotice tells whoever is asked in a round that the session was moved in it.
+type moveNotice struct {
+	round int32
+	text  string
+}
+
+// notice says who has moved the session from where to where, and which rulings ended with
+// that.
+func (d *Moved) notice(o *OpenRound) string {
+	by := ""
+	if d.Actor.Known() {
+		by = " by " + d.Actor.Subject
+	}
+	text := fmt.Sprintf("Moved%s from definition %.12s to %.12s: %s", by, d.From, d.Program.Machine.Digest(), d.Note)
+	if !o.Pending() {
+		return text
+	}
+	if o.Rulings.Conceals() {
+		return fmt.Sprintf("%s (rulings that ended with it: %d)", text, len(o.Rulings.List))
+	}
+	list := make([]string, len(o.Rulings.List))
+	for i, r := range o.Rulings.List {
+		list[i] = fmt.Sprintf("%s chose %s", r.SpecialistID, r.Transition.Name)
+	}
+	return fmt.Sprintf("%s (rulings that ended with it: %s)", text, strings.Join(list, ", "))
+}
+
+// MoveNotices say of each move of the session in the present round who has done it, from
+// where to where, why, and which rulings ended with it.
+func (s *Session) MoveNotices() (texts []string) {
+	for _, m := range s.moves {
+		if m.round == s.Round {
+			texts = append(texts, m.text)
+		}
+	}
+	return texts
 }
 
 // A renaming says which states have another name from a move on.

@@ -47,6 +47,7 @@ type Session struct {
 	timing  *timing      // nil if the present state may take as long as it likes
 
 	former    []*Program   // by whose definitions it ran before it was moved, the oldest first
+	moves     []moveNotice // its moves; never changed in place
 	renamed   []renaming   // states that have another name since, for each of its moves
 	starters  []*Actor     // who had started the sessions from which this one was forked
 	retracted []*Retracted // rulings that their authors have taken back; never changed in place
