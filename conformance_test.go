@@ -39,7 +39,7 @@ C4.1 C4.2 C4.3 C4.4 C4.5 C4.6 C4.7
 C5.1 C5.2 C5.3
 C6.1 C6.2 C6.3 C6.4 C6.5
 C7.1 C7.2 C7.3 C7.4 C7.5
-C8.1 C8.2 C8.3 C8.4 C8.5 C8.6
+C8.1 C8.2 C8.3 C8.4 C8.5 C8.6 C8.7
 C10.1 C10.2 C10.3 C10.4 C10.5 C10.6 C10.7
 C9.1 C9.2 C9.3 C9.4 C9.5 C9.6 C9.7 C9.8 C9.9 C9.10 C9.11 C9.12 C9.13 C9.14 C9.15 C9.16 C9.17 C9.18 C9.19 C9.20
 `
@@ -108,7 +108,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests, rows := sourceTests(t), map[string]int{}
-	name := regexp.MustCompile("`([a-z0-9]+\\.(?:Test|Fuzz|Example)\\w*)`")
+	name := regexp.MustCompile("`([a-z0-9]+\\.(?:Test|Fuzz|Example)\\w*)(?:/([^`]+))?`")
 	for _, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")
 		if len(cells) < 5 || !regexp.MustCompile(`^ [NBDTC]\d`).MatchString(cells[1]) {
@@ -124,6 +124,9 @@ func TestConformance(t *testing.T) {
 		for _, m := range named {
 			if !tests[m[1]] {
 				t.Errorf("the row%snames %s, and there is no such test", cells[1], m[1])
+			}
+			if _, err := os.Stat("cli/testdata/script/" + m[2] + ".txtar"); m[1] == "cli.TestScript" && (m[2] == "" || err != nil) {
+				t.Errorf("the row%snames %q, which is none of the scripts", cells[1], m[2])
 			}
 		}
 	}
