@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -32,15 +31,11 @@ once. A session that fails fails only its own line, and the exit code is 1. With
 	return cmd
 }
 
-func (a *app) tick(ctx context.Context, e *engine, out io.Writer) error {
+func (a *app) tick(ctx context.Context, e *engine, out *bufio.Writer) error {
 	if err := a.windOnly(ctx, e); err != nil {
 		return err
 	}
-	results, err := e.Tick(ctx)
-	if err != nil {
-		return err
-	}
-	failed, err := a.Ticks(out, results)
+	failed, err := a.Ticks(out, e.Tick(ctx))
 	if err != nil || failed == 0 {
 		return err
 	}

@@ -270,6 +270,17 @@ func (b *bench) train(m *machine.Machine, who string, k, n int) {
 	}
 }
 
+// tickAll is Tick with all its results.
+func (b *bench) tickAll() (results []runner.TickResult, err error) {
+	for r, err := range b.r.Tick(b.ctx) {
+		if err != nil {
+			return results, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
 // raw returns the stored events of a session.
 func (b *bench) raw(s *session.Session) []session.Raw {
 	b.Helper()

@@ -214,7 +214,7 @@ func TestEmptyStoreIsEmpty(t *testing.T) {
 	b.ok(err)
 	book, err := b.store.Book(b.ctx, "desk")
 	b.ok(err)
-	ticks, err := b.r.Tick(b.ctx)
+	ticks, err := b.tickAll()
 	b.ok(err)
 	if len(sessions)+len(inbox)+len(book.Records("desk"))+len(ticks) != 0 {
 		t.Error("a new store holds something")

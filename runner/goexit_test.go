@@ -139,7 +139,7 @@ func TestTickRecordsAnEndOfItsGoroutine(t *testing.T) {
 	m := b.desk(fn("a"), half)
 	sick, well := b.start(m), b.start(m)
 	q.id = sick.ID
-	results, err := b.r.Tick(b.ctx)
+	results, err := b.tickAll()
 	b.ok(err)
 	b.ticked(results, sick, runner.TickFailed, session.CodePanic)
 	b.ticked(results, well, runner.TickAdvanced, "")

@@ -72,7 +72,7 @@ func newFaulty(t *testing.T, configure ...func(*runner.Config)) (b *bench, f *fa
 func TestPanicIsItsSessionsMatter(t *testing.T) {
 	b, f, sick, well, told := newFaulty(t)
 	f.fail("Commit", sick.ID, 1)
-	results, err := b.r.Tick(b.ctx)
+	results, err := b.tickAll()
 	b.ok(err)
 	b.ticked(results, sick, runner.TickFailed, session.CodePanic)
 	b.ticked(results, well, runner.TickAdvanced, "")
@@ -84,7 +84,7 @@ func TestPanicIsItsSessionsMatter(t *testing.T) {
 	if len(*told) != 1 || !strings.Contains(string((*told)[0].Stack), "faulty") || (*told)[0].Session != sick.ID {
 		t.Errorf("told of %v", *told)
 	}
-	results, err = b.r.Tick(b.ctx)
+	results, err = b.tickAll()
 	b.ok(err)
 	if len(results) != 1 {
 		t.Errorf("the next tick has %d sessions", len(results))
@@ -101,7 +101,7 @@ func TestPanicThatCannotBeRecorded(t *testing.T) {
 		b, f, sick, well, _ := newFaulty(t)
 		f.fail(in, sick.ID, 1000)
 		f.Store = forgetful{f.Store} // so that each step loads
-		results, err := b.r.Tick(b.ctx)
+		results, err := b.tickAll()
 		b.ok(err)
 		for _, r := range results {
 			var p *runner.PanicError
@@ -156,7 +156,7 @@ func TestPanicOfTheObserver(t *testing.T) {
 		}
 	})
 	sick = first
-	results, err := b.r.Tick(b.ctx)
+	results, err := b.tickAll()
 	b.ok(err)
 	b.ticked(results, sick, runner.TickFailed, session.CodePanic)
 	b.ticked(results, well, runner.TickAdvanced, "")

@@ -1,9 +1,11 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -303,8 +305,12 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 	return nil, session.ErrStale
 }
 
-// tickParallel is how many sessions Tick steps at once.
-const tickParallel = 16
+// How many sessions Tick steps at once, and how many of those that it has begun with it
+// keeps at most, so that one that takes long holds up few others.
+const (
+	tickParallel = 16
+	tickAhead    = 256
+)
 
 // A TickResult is one session's Tick.
 type TickResult struct {
@@ -327,24 +333,48 @@ const tickSteps = 100
 // Tick steps every live session once, but for those that wait for a timer which has not
 // come. Where that executes a timer's transition, or leads to a state in which nobody but
 // humans can be asked, it steps on, so that those are asked in the same Tick; the result is
-// then that of the last transition. The results are in the order in which the sessions were created.
-func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
-	live, err := r.store.List(ctx, session.ListQuery{Statuses: session.LiveStatuses(), Awake: max(1, r.now())})
-	if err != nil {
-		return nil, err
+// then that of the last transition. It yields the results in the order in which the sessions
+// were created, as they come, and ends after an error of the store or of ctx. Whoever does
+// not want them all waits for those that have begun.
+func (r *Runner) Tick(ctx context.Context) iter.Seq2[TickResult, error] {
+	return func(yield func(TickResult, error) bool) {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		var begun []chan TickResult
+		slots := make(chan struct{}, tickParallel)
+		yielded := func(most int) bool { // what has come; it waits while more than so many have not
+			for len(begun) > most || len(begun) > 0 && len(begun[0]) > 0 {
+				result := <-begun[0]
+				if begun = begun[1:]; !yield(result, nil) {
+					return false
+				}
+			}
+			return true
+		}
+		live := session.ListQuery{Statuses: session.LiveStatuses(), Awake: max(1, r.now())}
+		var failed error
+		for s, err := range session.Each(ctx, r.store.List, live) {
+			if failed = err; failed != nil {
+				break
+			}
+			done := make(chan TickResult, 1)
+			begun = append(begun, done)
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				done <- r.ticked(ctx, s)
+			})
+			if !yielded(tickAhead) {
+				return
+			}
+		}
+		if !yielded(0) {
+			return
+		}
+		if err := cmp.Or(failed, ctx.Err()); err != nil {
+			yield(TickResult{}, err)
+		}
 	}
-	results := make([]TickResult, len(live))
-	slots := make(chan struct{}, tickParallel)
-	var wg sync.WaitGroup
-	for i, s := range live {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			results[i] = r.ticked(ctx, s)
-		})
-	}
-	wg.Wait()
-	return results, ctx.Err()
 }
 
 // ticked steps one of the sessions of a Tick.

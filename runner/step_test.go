@@ -372,7 +372,7 @@ func TestTick(t *testing.T) {
 	for range 40 {
 		many = append(many, b.start(good.Machine()))
 	}
-	results, err := b.r.Tick(b.ctx)
+	results, err := b.tickAll()
 	b.ok(err)
 	var got []string
 	for _, r := range results[:4] {
@@ -403,6 +403,59 @@ func TestTick(t *testing.T) {
 	}
 	if b.now(ended).Executed != 1 {
 		t.Error("an ended session was stepped")
+	}
+}
+
+// TestTickAsItComes: a tick goes through any number of sessions, lists a page of them at a
+// time, keeps few results, and whoever has seen enough leaves the others alone.
+func TestTickAsItComes(t *testing.T) {
+	b := newBench(t)
+	b.said(map[string]string{"good": "again"})
+	m := b.machine(def{who: []string{fn("good"), half}})
+	const sessions = 600
+	for range sessions {
+		b.start(m)
+	}
+	stepped := func() (n int) {
+		list, err := b.store.List(b.ctx, session.ListQuery{})
+		b.ok(err)
+		for _, s := range list {
+			if s.Sequence > 2 {
+				n++
+			}
+		}
+		return n
+	}
+	last := specialist.SessionID{}
+	for r, err := range b.r.Tick(b.ctx) {
+		b.ok(err)
+		if r.Tick.Session.Sequence == 2 {
+			t.Errorf("%s was not stepped", r.Summary.SessionID)
+		}
+		last = r.Summary.SessionID
+		break
+	}
+	if n := stepped(); n == 0 || n > 300 {
+		t.Errorf("for one result %d sessions were stepped", n)
+	}
+	seen := 0
+	for r, err := range b.r.Tick(b.ctx) {
+		if b.ok(err); seen == 0 && r.Summary.SessionID != last {
+			t.Error("the first is not the oldest")
+		}
+		seen++
+	}
+	if n := stepped(); seen != sessions || n != sessions {
+		t.Errorf("%d results, and %d of %d sessions were stepped", seen, n, sessions)
+	}
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	var failed error
+	for _, err := range b.r.Tick(ctx) {
+		failed = err
+	}
+	if !errors.Is(failed, context.Canceled) {
+		t.Errorf("without time it ends with %v", failed)
 	}
 }
 

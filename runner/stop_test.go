@@ -97,7 +97,7 @@ func TestCancelledTakesNoRuling(t *testing.T) {
 func TestStopGivesUpWhatFailed(t *testing.T) {
 	b, f, sick, _, _ := newFaulty(t)
 	f.fail("Commit", sick.ID, 1)
-	_, err := b.r.Tick(b.ctx)
+	_, err := b.tickAll()
 	b.ok(err)
 	if s := b.now(sick); s.Status != session.Failed {
 		t.Fatalf("the session is %s", s.Status)

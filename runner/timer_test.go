@@ -174,7 +174,7 @@ func TestWait(t *testing.T) {
 	if b.ok(err); r.Status != runner.WaitingStatus || r.Code != session.CodeTimer || r.Reason != want {
 		t.Errorf("a run ends %+v", r)
 	}
-	if list, err := b.r.Tick(b.ctx); err != nil || len(list) != 0 {
+	if list, err := b.tickAll(); err != nil || len(list) != 0 {
 		t.Errorf("a tick steps %+v, %v", list, err)
 	}
 	if items, _, err := b.r.Inbox(b.ctx, session.ListQuery{}, ""); err != nil || len(items) != 0 {
@@ -185,7 +185,7 @@ func TestWait(t *testing.T) {
 		t.Errorf("it is listed as %+v", list[0])
 	}
 	b.pass(time.Hour)
-	if ticks, err := b.r.Tick(b.ctx); err != nil || len(ticks) != 1 || ticks[0].Tick.Status != runner.TickAdvanced {
+	if ticks, err := b.tickAll(); err != nil || len(ticks) != 1 || ticks[0].Tick.Status != runner.TickAdvanced {
 		t.Errorf("when it comes a tick steps %+v, %v", ticks, err)
 	}
 	if now := b.now(s); now.Status != session.Completed || now.Last().How != session.ByTimer {
@@ -368,7 +368,7 @@ func TestTickReachesHumans(t *testing.T) {
 		if s.State.Wait {
 			b.pass(time.Hour)
 		}
-		results, err := b.r.Tick(b.ctx)
+		results, err := b.tickAll()
 		if b.ok(err); len(results) != 1 || results[0].Err != nil || results[0].Tick.Status != runner.TickAdvanced || results[0].Tick.Transition.Target != "boss" {
 			t.Errorf("%s: the tick comes to %+v", name, results)
 		}
@@ -388,12 +388,12 @@ func TestTickAsksAfterATimer(t *testing.T) {
 	  "states":{"first":{"due":{"in":"1h","then":"go"},"specialists":[],"transitions":{"go":"work"}},
 	    "work":{"specialists":[{"role":"proposer","specialistId":"a","strategyFn":"= 'again'"},{"role":"proposer","specialistId":"carol","isHuman":true}],"solicit":"eager","quorum":2,"transitions":{"again":"work","end":"done"}},"done":{}}}`))
 	b.pass(time.Hour)
-	results, err := b.r.Tick(b.ctx)
+	results, err := b.tickAll()
 	if b.ok(err); len(results) != 1 || results[0].Tick.Previous.Name != "first" || !slices.Equal(results[0].Tick.Asked(), []string{"a"}) {
 		t.Errorf("the tick comes to %+v", results)
 	}
 	endless := b.start(b.waits(`{"at":"= '-1h'","then":"go"}`, `"cooling"`))
-	_, err = b.r.Tick(b.ctx)
+	_, err = b.tickAll()
 	if b.ok(err); b.now(endless).Status != session.Running || b.now(endless).Executed != 100 {
 		t.Errorf("the endless one is %s after %d steps", b.now(endless).Status, b.now(endless).Executed)
 	}

@@ -103,16 +103,16 @@ func TestDamagedDefinition(t *testing.T) {
 		if broken, ok := errors.AsType[*session.CorruptError](err); !ok || !strings.Contains(broken.Problem, "definition ") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("cancelling it says %v", err)
 		}
-		ticks, err := r.Tick(a.ctx)
-		a.ok(err)
-		unread := 0
-		for _, tick := range ticks {
+		ticks, unread := 0, 0
+		for tick, err := range r.Tick(a.ctx) {
+			a.ok(err)
+			ticks++
 			if _, ok := errors.AsType[*session.CorruptError](tick.Err); ok {
 				unread++
 			}
 		}
-		if unread != 1 || len(ticks) < 2 {
-			t.Errorf("of %d sessions %d could not be read", len(ticks), unread)
+		if unread != 1 || ticks < 2 {
+			t.Errorf("of %d sessions %d could not be read", ticks, unread)
 		}
 		_, err = r.Stop(a.ctx, other, why)
 		a.ok(err)
@@ -138,8 +138,9 @@ func (row *storedDefinition) live(t *testing.T) {
 	if stopped.Status != session.Stopped || stopped.Outcome().Code != session.CodeCancelled {
 		t.Errorf("the other one was cancelled to %s, %+v", stopped.Status, stopped.Outcome())
 	}
-	_, err = r.Tick(ctx)
-	row.ok(t, err)
+	for _, err := range r.Tick(ctx) {
+		row.ok(t, err)
+	}
 	_, _, err = r.Inbox(ctx, session.ListQuery{}, "")
 	row.ok(t, err)
 	_, err = r.Question(ctx, s, "")

@@ -1,8 +1,11 @@
 package render
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 
 	"github.com/dialai/dialai/runner"
@@ -74,21 +77,54 @@ func About(out io.Writer, subject string) {
 	}
 }
 
-// Ticks prints what one step of each session came to, and returns how many failed.
-func (st Style) Ticks(out io.Writer, results []runner.TickResult) (failed int, err error) {
-	about := slices.ContainsFunc(results, func(r runner.TickResult) bool { return r.View().Subject != "" })
-	rows := [][]string{besideID(about, "SESSION", "SUBJECT", "MACHINE", "STEP", "STATE", "WHAT")}
-	for _, r := range results {
-		line := r.View()
-		if r.Err != nil {
+// ticksPage is how many rows of a table of steps are printed at a time.
+const ticksPage = 256
+
+// Ticks prints what one step of each session came to, as the results come, and returns how
+// many failed.
+func (st Style) Ticks(out *bufio.Writer, results iter.Seq2[runner.TickResult, error]) (failed int, err error) {
+	stepped := 0
+	var page []runner.TickView
+	for r, err := range results {
+		if err != nil {
+			return failed, errors.Join(err, st.ticks(out, page))
+		}
+		if stepped++; r.Err != nil {
 			failed++
 		}
-		if st.JSON {
-			if err := JSON(out, line); err != nil {
+		switch line := r.View(); {
+		case st.JSON:
+			if err := errors.Join(JSON(out, line), out.Flush()); err != nil {
 				return failed, err
 			}
-			continue
+		case !st.Quiet:
+			page = append(page, line)
 		}
+		if len(page) == ticksPage {
+			if err := errors.Join(st.ticks(out, page), out.Flush()); err != nil {
+				return failed, err
+			}
+			page = page[:0]
+		}
+	}
+	switch {
+	case st.JSON:
+	case stepped == 0:
+		fmt.Fprintln(out, "No session has anything to do now.")
+	case st.Quiet:
+		fmt.Fprintf(out, "%s stepped, %d failed\n", Plural(stepped, "session"), failed)
+	}
+	return failed, st.ticks(out, page)
+}
+
+// ticks prints a page of steps.
+func (st Style) ticks(out io.Writer, page []runner.TickView) error {
+	if len(page) == 0 {
+		return nil
+	}
+	about := slices.ContainsFunc(page, func(v runner.TickView) bool { return v.Subject != "" })
+	rows := [][]string{besideID(about, "SESSION", "SUBJECT", "MACHINE", "STEP", "STATE", "WHAT")}
+	for _, line := range page {
 		what := line.Reasoning
 		if line.TransitionName != "" {
 			what = line.TransitionName + ": " + what
@@ -98,16 +134,7 @@ func (st Style) Ticks(out io.Writer, results []runner.TickResult) (failed int, e
 		}
 		rows = append(rows, besideID(about, st.ID(line.SessionID), line.Subject, line.MachineName, line.Status, line.CurrentState, what))
 	}
-	switch {
-	case st.JSON:
-	case len(results) == 0:
-		fmt.Fprintln(out, "No session has anything to do now.")
-	case st.Quiet:
-		fmt.Fprintf(out, "%s stepped, %d failed\n", Plural(len(results), "session"), failed)
-	default:
-		err = Table(out, rows)
-	}
-	return failed, err
+	return Table(out, rows)
 }
 
 // MovedLine is what dialai move --json prints for each session.
