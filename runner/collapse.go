@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
@@ -70,11 +71,11 @@ func (w *engine) reachStage(ctx context.Context) (changed bool, err error) {
 		w.championship.held = true
 	case c.StageOf() == trust.Championed && c.Since < w.now.EnteredAt() && !w.failed(c.Certificate.SpecialistID) && w.mode() != machine.Eager:
 		w.championship.champion, w.championship.alone, w.championship.seen = c.Certificate.SpecialistID, true, v.champion
-		w.championship.shadow, err = v.shadow(ctx)
+		w.championship.shadow = v.shadow(w.now.Key(), w.assessment.asked())
 	case c.StageOf() == trust.Consensus && w.now.State.Collapse.Prune:
 		w.championship.pruned = v.uninformative()
 	}
-	return false, err
+	return false, nil
 }
 
 // changeStage writes a change of stage. If somebody else has changed the roster, that is
@@ -91,9 +92,29 @@ func (w *engine) changeStage(ctx context.Context, next session.Collapse) (change
 	return false, err
 }
 
+// view returns all that the next stage of the present state depends on.
+func (t *assessment) view(ctx context.Context, c session.Collapse) (*collapseView, error) {
+	e, err := t.evidence(ctx)
+	if err != nil {
+		return nil, err
+	}
+	near := func(ctx context.Context, rounds []string) (bool, error) {
+		return t.r.amongLatest(ctx, t.here.Question.Machine, machine.StateName(t.here.State.Name), rounds)
+	}
+	return newCollapseView(ctx, collapseSources{t.r.store, t.r.lessons, near}, t.here, e, c, t.at)
+}
+
+// collapseSources are where a collapseView reads.
+type collapseSources struct {
+	store   session.Store
+	lessons *lessons.Follower
+	near    func(ctx context.Context, rounds []string) (bool, error) // whether they are among the latest automatic decisions of the state
+}
+
 // A collapseView is all that the next stage of a state depends on.
 type collapseView struct {
-	t        *assessment
+	here     *planning.State
+	at       specialist.Time
 	now      session.Collapse
 	place    int64
 	tau      bool
@@ -101,35 +122,33 @@ type collapseView struct {
 	champion trust.Champion
 	proven   *trust.Ledger // outcomes of the state that are not archived
 	all      *trust.Ledger
-	key      ed25519.PrivateKey
+	secret   []byte // of the store
 }
 
-func (t *assessment) view(ctx context.Context, c session.Collapse) (*collapseView, error) {
-	e, err := t.evidence(ctx)
-	if err != nil {
-		return nil, err
-	}
-	q := &t.here.Question
-	v := &collapseView{t: t, now: c, place: e.Place, all: e.Ledger}
+// newCollapseView returns how the state stands at a moment, by the evidence of then.
+func newCollapseView(ctx context.Context, from collapseSources, here *planning.State, e *arbiter.Evidence, c session.Collapse, at specialist.Time) (v *collapseView, err error) {
+	q := &here.Question
+	v = &collapseView{here: here, at: at, now: c, place: e.Place, all: e.Ledger}
 	if q.Policy.Promise != nil {
 		tau, d := e.Ledger.Risk(q.Machine, q.State, *q.Policy.Promise, q.PolicyDigest)
 		v.tau, v.lost = tau > 0, d.Alarm()
 	} else {
 		v.tau = e.Ledger.N(q.Machine) >= trust.CalibratedFrom
 	}
-	if v.proven, err = t.r.lessons.Since(ctx, t.r.store, q.Machine, q.State, c.Archived, e.Place); err != nil {
+	if v.proven, err = from.lessons.Since(ctx, from.store, q.Machine, q.State, c.Archived, e.Place); err != nil {
 		return nil, err
 	}
-	secret, err := t.r.store.Secret(ctx)
-	if err != nil {
+	if v.secret, err = from.store.Secret(ctx); err != nil {
 		return nil, err
 	}
-	v.key = certificateKey(secret)
 	if c.Certificate != nil {
-		v.champion, err = t.champion(ctx, c)
+		v.champion, err = from.champion(ctx, here, c)
 	}
 	return v, err
 }
+
+// key returns the key with which the store's engine signs certificates.
+func (v *collapseView) key() ed25519.PrivateKey { return certificateKey(v.secret) }
 
 // certificateKey returns the key with which a store's engine signs certificates.
 func certificateKey(secret []byte) ed25519.PrivateKey {
@@ -139,9 +158,9 @@ func certificateKey(secret []byte) ed25519.PrivateKey {
 }
 
 // champion returns what was seen of the champion since it was promoted.
-func (t *assessment) champion(ctx context.Context, c session.Collapse) (trust.Champion, error) {
+func (from *collapseSources) champion(ctx context.Context, here *planning.State, c session.Collapse) (trust.Champion, error) {
 	ch := trust.Champion{Certificate: *c.Certificate, Failures: c.Failures}
-	marks := t.r.lessons.Marks(t.here.Question.Machine, t.here.State.Name, c.Place)
+	marks := from.lessons.Marks(here.Question.Machine, here.State.Name, c.Place)
 	var overruled []string
 	var seen float64
 	for _, m := range marks {
@@ -158,7 +177,7 @@ func (t *assessment) champion(ctx context.Context, c session.Collapse) (trust.Ch
 	if len(overruled) < 2 {
 		return ch, nil
 	}
-	near, err := t.r.amongLatest(ctx, t.here.Question.Machine, machine.StateName(t.here.State.Name), overruled[len(overruled)-2:])
+	near, err := from.near(ctx, overruled[len(overruled)-2:])
 	if near {
 		ch.Overrules = []int64{ch.Decisions, ch.Decisions}
 	}
@@ -191,11 +210,11 @@ func (r *Runner) amongLatest(ctx context.Context, machineName string, state mach
 // next returns the stage that follows, and whether it is another one.
 func (v *collapseView) next() (session.Collapse, bool) {
 	stage := v.now.StageOf()
-	cool := int64(v.t.here.State.Collapse.CoolDown)
-	if v.now.Held && v.proven.N(v.t.here.Question.Machine) < cool {
+	cool := int64(v.here.State.Collapse.CoolDown)
+	if v.now.Held && v.proven.N(v.here.Question.Machine) < cool {
 		return v.now, false
 	}
-	s := trust.Situation{Tau: v.tau, Frozen: v.now.Frozen, LostPromise: v.lost, CoolDown: cool, Outcomes: v.proven.N(v.t.here.Question.Machine)}
+	s := trust.Situation{Tau: v.tau, Frozen: v.now.Frozen, LostPromise: v.lost, CoolDown: cool, Outcomes: v.proven.N(v.here.Question.Machine)}
 	reason := ""
 	var certificate *trust.Certificate
 	switch stage {
@@ -247,26 +266,26 @@ func (v *collapseView) enter(to trust.Stage, reason, by string, certificate *tru
 // demotion returns why the champion may not go on, "" if it may.
 func (v *collapseView) demotion() string {
 	id := v.now.Certificate.SpecialistID
-	m := v.t.here.Find(id)
+	m := v.here.Find(id)
 	switch {
 	case m == nil || m.Off || m.IsHuman:
 		return "gone"
-	case v.now.Certificate.Verify(v.key.Public().(ed25519.PublicKey)) != nil:
+	case v.now.Certificate.Verify(v.key().Public().(ed25519.PublicKey)) != nil:
 		return "bad_signature"
 	case !v.tau:
 		return "tau_lost"
 	}
-	return string(v.champion.Demotion(v.t.at, m.Version, v.t.here.Definition))
+	return string(v.champion.Demotion(v.at, m.Version, v.here.Definition))
 }
 
 func (v *collapseView) target() trust.Target {
-	c := v.t.here.State.Collapse
+	c := v.here.State.Collapse
 	return trust.Target{Share: planning.Billionths(c.Target), Alpha: planning.Billionths(c.Alpha), ClassShare: planning.Billionths(c.ClassTarget),
 		AnyRuling: c.RequireBlind != nil && !*c.RequireBlind, MoreTrials: v.now.Trials}
 }
 
 func (v *collapseView) candidates() []trust.Candidate {
-	q := &v.t.here.Question
+	q := &v.here.Question
 	return v.proven.Candidates(q.Machine, q.State, v.target())
 }
 
@@ -275,7 +294,7 @@ func (v *collapseView) candidates() []trust.Candidate {
 func (v *collapseView) certify() *trust.Certificate {
 	var list []trust.Contender
 	for _, c := range v.candidates() {
-		m := v.t.here.Find(c.SpecialistID)
+		m := v.here.Find(c.SpecialistID)
 		if !c.Promotable || m == nil || m.Off || m.IsHuman || m.Version != c.Version {
 			continue
 		}
@@ -289,17 +308,17 @@ func (v *collapseView) certify() *trust.Certificate {
 }
 
 func (v *collapseView) certificate(c trust.Candidate, by string) trust.Certificate {
-	made := c.Certify(v.target(), v.t.at)
-	made.IssuedBy, made.DefinitionDigest = by, v.t.here.Definition
-	made.AuditRate = planning.Billionths(v.t.here.State.Audit.Rate)
-	made.ExpiresAt = v.t.at + specialist.Time(int64(v.t.here.State.Collapse.Expires)/1e6)
+	made := c.Certify(v.target(), v.at)
+	made.IssuedBy, made.DefinitionDigest = by, v.here.Definition
+	made.AuditRate = planning.Billionths(v.here.State.Audit.Rate)
+	made.ExpiresAt = v.at + specialist.Time(int64(v.here.State.Collapse.Expires)/1e6)
 	made.ID = planning.DigestOf([]any{made.Machine, made.State, made.SpecialistID, made.Version, made.IssuedAt})
 	return made
 }
 
 // sign returns the certificate signed; nil if that fails, and then there is none.
 func (v *collapseView) sign(c trust.Certificate) *trust.Certificate {
-	signed, err := c.Sign(v.key)
+	signed, err := c.Sign(v.key())
 	if err != nil {
 		return nil
 	}
@@ -307,18 +326,18 @@ func (v *collapseView) sign(c trust.Certificate) *trust.Certificate {
 }
 
 func (v *collapseView) humanCost() exact.Money {
-	if c := v.t.here.State.Solicit.HumanCost; c != nil {
+	if c := v.here.State.Solicit.HumanCost; c != nil {
 		return *c
 	}
 	return exact.Dollar
 }
 
 func (v *collapseView) errorCost() exact.Money {
-	if c := v.t.here.State.Collapse.ErrorCost; c != nil {
+	if c := v.here.State.Collapse.ErrorCost; c != nil {
 		return *c
 	}
 	promise := trust.DefaultPromise()
-	if p := v.t.here.Question.Policy.Promise; p != nil {
+	if p := v.here.Question.Policy.Promise; p != nil {
 		promise = *p
 	}
 	return trust.ErrorCost(v.humanCost(), promise.MaxError)
@@ -326,7 +345,7 @@ func (v *collapseView) errorCost() exact.Money {
 
 // uninformative returns the ids of those who cost money and tell next to nothing.
 func (v *collapseView) uninformative() map[string]bool {
-	p := v.t.here.Panel()
+	p := v.here.Panel()
 	pruned := map[string]bool{}
 	for _, i := range v.all.Uninformative(p) {
 		pruned[p.Roster[i].SpecialistID] = true

@@ -16,27 +16,24 @@ import (
 // longer asked is asked all the same, so that what is known of it does not go stale.
 const shadowRate exact.Billionths = 20_000_000
 
-// shadow returns who is asked beside the champion in this round, "" for nobody.
-func (v *collapseView) shadow(ctx context.Context) (string, error) {
-	secret, err := v.t.r.store.Secret(ctx)
-	if err != nil {
-		return "", err
-	}
-	draw := trust.NewSecretDraw(secret, v.t.now.ID.String(), v.t.now.Key().ID(), "shadow")
+// shadow returns who is asked beside the champion in a round that puts q to the ledger,
+// "" for nobody.
+func (v *collapseView) shadow(round specialist.RoundKey, q trust.Question) string {
+	draw := trust.NewSecretDraw(v.secret, round.Session.String(), round.ID(), "shadow")
 	if !draw.Happens(shadowRate) {
-		return "", nil
+		return ""
 	}
 	var open []trust.Open
-	for _, o := range v.t.here.Panel().Roster {
-		if o.Cost > 0 && o.SpecialistID != v.t.championship.champion {
+	for _, o := range v.here.Panel().Roster {
+		if o.Cost > 0 && o.SpecialistID != v.now.Certificate.SpecialistID {
 			open = append(open, o)
 		}
 	}
-	w := v.all.Wave(v.t.asked(), open, trust.Asking{Explore: draw.Seed(), Patient: true})
+	w := v.all.Wave(q, open, trust.Asking{Explore: draw.Seed(), Patient: true})
 	if len(w.Ask) == 0 {
-		return "", nil
+		return ""
 	}
-	return open[w.Ask[0]].SpecialistID, nil
+	return open[w.Ask[0]].SpecialistID
 }
 
 // shadows reports whether somebody is asked in this round only to learn from.

@@ -100,7 +100,7 @@ func (s *StateDeciding) Collapse(ctx context.Context) (c StateCollapse, declared
 	if err != nil {
 		return c, true, err
 	}
-	return v.report(), true, nil
+	return t.report(v), true, nil
 }
 
 func (s *StateDeciding) look() *assessment { return s.of.runner.lookIn(s.of.plan, s.State) }

@@ -54,19 +54,19 @@ func (r *Runner) inState(ctx context.Context, machineName string, state machine.
 	return r.lookIn(p, s), nil
 }
 
-func (v *collapseView) report() StateCollapse {
-	q := &v.t.here.Question
+func (t *assessment) report(v *collapseView) StateCollapse {
+	q := &t.here.Question
 	s := StateCollapse{MachineName: q.Machine, State: q.State, Collapse: v.now, Tau: v.tau, Outcomes: v.proven.N(q.Machine),
 		Candidates: append([]trust.Candidate{}, v.candidates()...), Pruned: []string{}}
 	s.Stage = v.now.StageOf()
 	if v.now.Certificate != nil {
 		s.Champion = &v.champion
 	}
-	panel := v.t.here.Panel()
+	panel := t.here.Panel()
 	for _, i := range v.all.Uninformative(panel) {
 		s.Pruned = append(s.Pruned, panel.Roster[i].SpecialistID)
 	}
-	s.Saving = v.t.saving(v.all)
+	s.Saving = t.saving(v.all)
 	if next, changed := v.next(); changed {
 		s.Next = string(next.Stage)
 	}
@@ -116,7 +116,7 @@ func (r *Runner) Freeze(ctx context.Context, o Order, on bool) error {
 func (r *Runner) Promote(ctx context.Context, o Order, id machine.SpecialistID) (*trust.Certificate, error) {
 	var made *trust.Certificate
 	err := r.order(ctx, o, func(v *collapseView) (session.RosterEvent, error) {
-		m := v.t.here.Find(string(id))
+		m := v.here.Find(string(id))
 		switch {
 		case m == nil || m.Off || m.IsHuman:
 			return session.RosterEvent{}, &session.NotFoundError{What: "Specialist that may be asked", ID: string(id)}
