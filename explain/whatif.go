@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/collapse"
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
@@ -219,7 +220,7 @@ func (a *again) champion(round *arbiter.Round) arbiter.Decision {
 	j := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
 	d.Judgement = &j
 	i := slices.IndexFunc(round.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == d.Subject })
-	if i >= 0 && !runner.Contested(round.Votes[i].Proposal, &j) {
+	if i >= 0 && !collapse.Contested(round.Votes[i].Proposal, &j) {
 		d.Winner = i
 	}
 	return d

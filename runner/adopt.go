@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -154,34 +153,4 @@ func (r *Runner) newestDecided(ctx context.Context, machineName string) (special
 		return ref.Session, err
 	}
 	return specialist.SessionID{}, &session.NotFoundError{What: "Decisions of machine", ID: machineName}
-}
-
-// PolicyDigests returns the digest of the policy of each promise that a machine makes
-// under bayes, by scope: "" for the machine, else the state. It is that by which
-// sessions of the machine would be tested.
-func PolicyDigests(m *machine.Machine, r *session.Roster) (map[string]PromisedPolicy, error) {
-	casts, err := planning.Cast(m, r)
-	if err != nil {
-		return nil, err
-	}
-	digests := map[string]PromisedPolicy{}
-	for i := range casts {
-		c := &casts[i]
-		p := c.Question.Policy.Promise
-		if len(c.State.Transitions) == 0 || c.Arbiter == nil || c.Arbiter.StrategyFnName != machine.Bayes || p == nil {
-			continue
-		}
-		scope := ""
-		if p.PerState {
-			scope = c.State.Name
-		}
-		digests[scope] = PromisedPolicy{*p, c.Question.PolicyDigest}
-	}
-	return digests, nil
-}
-
-// A PromisedPolicy is a promise and the policy that makes it.
-type PromisedPolicy struct {
-	Promise trust.Promise
-	Digest  string
 }

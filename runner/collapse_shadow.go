@@ -5,36 +5,11 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/arbiter"
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/collapse"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/specialist"
 )
-
-// shadowRate is the share of a champion's rounds in which one of those who are no
-// longer asked is asked all the same, so that what is known of it does not go stale.
-const shadowRate exact.Billionths = 20_000_000
-
-// shadow returns who is asked beside the champion in a round that puts q to the ledger,
-// "" for nobody.
-func (v *collapseView) shadow(round specialist.RoundKey, q trust.Question) string {
-	draw := trust.NewSecretDraw(v.secret, round.Session.String(), round.ID(), "shadow")
-	if !draw.Happens(shadowRate) {
-		return ""
-	}
-	var open []trust.Open
-	for _, o := range v.here.Panel().Roster {
-		if o.Cost > 0 && o.SpecialistID != v.now.Certificate.SpecialistID {
-			open = append(open, o)
-		}
-	}
-	w := v.all.Wave(q, open, trust.Asking{Explore: draw.Seed(), Patient: true})
-	if len(w.Ask) == 0 {
-		return ""
-	}
-	return open[w.Ask[0]].SpecialistID
-}
 
 // shadows reports whether somebody is asked in this round only to learn from.
 func (t *round) shadows(id string) bool {
@@ -43,26 +18,8 @@ func (t *round) shadows(id string) bool {
 
 // contested reports whether the champion must not decide this round alone.
 func (t *round) contested(j *trust.Judgement) bool {
-	return Contested(t.open.Proposal(t.championship.champion), j)
+	return collapse.Contested(t.open.Proposal(t.championship.champion), j)
 }
-
-// Contested reports whether a champion must not decide a round alone: it has not
-// answered, and p is nil; it proposes what only a human may decide; or somebody
-// trusted sees it differently, as j, the judgement of the round, says.
-func Contested(p *specialist.Proposal, j *trust.Judgement) bool {
-	if p == nil || p.Transition.OnlyHumans() {
-		return true
-	}
-	for _, v := range j.Votes {
-		if v.Transition != p.Transition.Name && (v.Human || v.Trust >= trusted) {
-			return true
-		}
-	}
-	return false
-}
-
-// trusted is the trust from which a sentinel's disagreement counts.
-const trusted exact.Billionths = 800_000_000
 
 // alone returns the champion's decision of the present round; ok is false, and the
 // champion is not asked alone any more in this round, if it must not decide alone.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/dialai/dialai/internal/collapse"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -134,5 +135,5 @@ func SamePayload(a, b string) bool {
 // What tests compare notes and actors with.
 const (
 	NoSavingNote = noSavingNote
-	Engine       = byEngine
+	Engine       = collapse.ByEngine
 )

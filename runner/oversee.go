@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/internal/collapse"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -54,20 +55,20 @@ func (r *Runner) inState(ctx context.Context, machineName string, state machine.
 	return r.lookIn(p, s), nil
 }
 
-func (t *assessment) report(v *collapseView) StateCollapse {
+func (t *assessment) report(v *collapse.View) StateCollapse {
 	q := &t.here.Question
-	s := StateCollapse{MachineName: q.Machine, State: q.State, Collapse: v.now, Tau: v.tau, Outcomes: v.proven.N(q.Machine),
-		Candidates: append([]trust.Candidate{}, v.candidates()...), Pruned: []string{}}
-	s.Stage = v.now.StageOf()
-	if v.now.Certificate != nil {
-		s.Champion = &v.champion
+	s := StateCollapse{MachineName: q.Machine, State: q.State, Collapse: v.Now, Tau: v.Tau, Outcomes: v.Outcomes.N(q.Machine),
+		Candidates: append([]trust.Candidate{}, v.Candidates()...), Pruned: []string{}}
+	s.Stage = v.Now.StageOf()
+	if v.Now.Certificate != nil {
+		s.Champion = &v.Champion
 	}
 	panel := t.here.Panel()
-	for _, i := range v.all.Uninformative(panel) {
+	for _, i := range v.All.Uninformative(panel) {
 		s.Pruned = append(s.Pruned, panel.Roster[i].SpecialistID)
 	}
-	s.Saving = t.saving(v.all)
-	if next, changed := v.next(); changed {
+	s.Saving = t.saving(v.All)
+	if next, changed := v.Next(); changed {
 		s.Next = string(next.Stage)
 	}
 	return s
@@ -85,12 +86,12 @@ type Order struct {
 // Demote sends a state back, at once: a champion is no longer asked alone, and
 // from consensus the state goes back to humans until its cool-down is over.
 func (r *Runner) Demote(ctx context.Context, o Order) error {
-	return r.order(ctx, o, func(v *collapseView) (session.RosterEvent, error) {
+	return r.order(ctx, o, func(v *collapse.View) (session.RosterEvent, error) {
 		to := trust.Calibrating
-		if v.now.StageOf() == trust.Championed {
+		if v.Now.StageOf() == trust.Championed {
 			to = trust.Demoted
 		}
-		next := v.enter(to, cmp.Or(o.Reason, "demoted_by_human"), string(o.SpecialistID), nil)
+		next := v.Enter(to, cmp.Or(o.Reason, "demoted_by_human"), string(o.SpecialistID), nil)
 		next.Held = to == trust.Calibrating
 		return session.RosterEvent{Kind: session.KindStage, Stage: &next}, nil
 	})
@@ -102,8 +103,8 @@ func (r *Runner) Freeze(ctx context.Context, o Order, on bool) error {
 	if on {
 		kind = session.KindFrozen
 	}
-	return r.order(ctx, o, func(v *collapseView) (session.RosterEvent, error) {
-		if v.now.Frozen == on {
+	return r.order(ctx, o, func(v *collapse.View) (session.RosterEvent, error) {
+		if v.Now.Frozen == on {
 			return session.RosterEvent{}, nil
 		}
 		return session.RosterEvent{Kind: kind}, nil
@@ -115,24 +116,24 @@ func (r *Runner) Freeze(ctx context.Context, o Order, on bool) error {
 // ErrIllegal in a state that is frozen or whose promise is not established.
 func (r *Runner) Promote(ctx context.Context, o Order, id machine.SpecialistID) (*trust.Certificate, error) {
 	var made *trust.Certificate
-	err := r.order(ctx, o, func(v *collapseView) (session.RosterEvent, error) {
-		m := v.here.Find(string(id))
+	err := r.order(ctx, o, func(v *collapse.View) (session.RosterEvent, error) {
+		m := v.State.Find(string(id))
 		switch {
 		case m == nil || m.Off || m.IsHuman:
 			return session.RosterEvent{}, &session.NotFoundError{What: "Specialist that may be asked", ID: string(id)}
-		case v.now.Frozen:
+		case v.Now.Frozen:
 			return session.RosterEvent{}, refuse(ErrIllegal, "frozen", "nobody can be promoted in state %q: it is frozen; release it first", o.State)
-		case !v.tau:
+		case !v.Tau:
 			return session.RosterEvent{}, refuse(ErrIllegal, "not_established", "nobody can be promoted in state %q: its promise is not established yet", o.State)
 		}
 		c := trust.Candidate{SpecialistID: m.SpecialistID, Version: m.Version, Machine: o.MachineName, State: string(o.State)}
-		for _, known := range v.candidates() {
+		for _, known := range v.Candidates() {
 			if known.SpecialistID == m.SpecialistID && known.Version == m.Version {
 				c = known
 			}
 		}
-		made = v.sign(v.certificate(c, string(o.SpecialistID)))
-		next := v.enter(trust.Championed, cmp.Or(o.Reason, "promoted_by_human"), string(o.SpecialistID), made)
+		made = v.Sign(v.Certificate(c, string(o.SpecialistID)))
+		next := v.Enter(trust.Championed, cmp.Or(o.Reason, "promoted_by_human"), string(o.SpecialistID), made)
 		return session.RosterEvent{Kind: session.KindStage, Stage: &next, ID: m.SpecialistID}, nil
 	})
 	return made, err
@@ -140,7 +141,7 @@ func (r *Runner) Promote(ctx context.Context, o Order, id machine.SpecialistID) 
 
 // order has a human's order written to the machine's log. Whoever is not a human
 // that takes part in the state is refused: no specialist can promote itself.
-func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (session.RosterEvent, error)) error {
+func (r *Runner) order(ctx context.Context, o Order, make func(*collapse.View) (session.RosterEvent, error)) error {
 	if err := checkActor(o.Actor); err != nil {
 		return err
 	}

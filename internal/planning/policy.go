@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 )
 
 // What the rounds of a state put to the ledger (Plan.ask): the options, what binds the
@@ -185,4 +186,34 @@ func Billionths(p float64) exact.Billionths {
 		return 0 // never: the loader keeps it between 0 and 1
 	}
 	return b
+}
+
+// PolicyDigests returns the digest of the policy of each promise that a machine makes
+// under bayes, by scope: "" for the machine, else the state. It is that by which
+// sessions of the machine would be tested.
+func PolicyDigests(m *machine.Machine, r *session.Roster) (map[string]PromisedPolicy, error) {
+	casts, err := Cast(m, r)
+	if err != nil {
+		return nil, err
+	}
+	digests := map[string]PromisedPolicy{}
+	for i := range casts {
+		c := &casts[i]
+		p := c.Question.Policy.Promise
+		if len(c.State.Transitions) == 0 || c.Arbiter == nil || c.Arbiter.StrategyFnName != machine.Bayes || p == nil {
+			continue
+		}
+		scope := ""
+		if p.PerState {
+			scope = c.State.Name
+		}
+		digests[scope] = PromisedPolicy{*p, c.Question.PolicyDigest}
+	}
+	return digests, nil
+}
+
+// A PromisedPolicy is a promise and the policy that makes it.
+type PromisedPolicy struct {
+	Promise trust.Promise
+	Digest  string
 }

@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
 
@@ -29,7 +29,7 @@ func (p *Policy) Digest() string {
 // A seedKey says what pairs are evidence of.
 type seedKey struct {
 	machine, scope string
-	runner.PromisedPolicy
+	planning.PromisedPolicy
 }
 
 // collect adds an outcome, as it is under the policy, to the evidence for its promise.
@@ -37,7 +37,7 @@ func (f *fold) collect(o *trust.Outcome) {
 	if o.Promise == nil {
 		return
 	}
-	key := seedKey{machine: o.Machine, PromisedPolicy: runner.PromisedPolicy{Promise: *o.Promise, Digest: o.PolicyDigest}}
+	key := seedKey{machine: o.Machine, PromisedPolicy: planning.PromisedPolicy{Promise: *o.Promise, Digest: o.PolicyDigest}}
 	if o.Promise.PerState {
 		key.scope = o.State
 	}
@@ -102,7 +102,7 @@ func (f *fold) adoptions(ctx context.Context) (list []trust.Adoption, err error)
 
 // live returns the promises of a machine's newest definition under the policy, as
 // sessions that begin now would make them.
-func (ss *scenes) live(ctx context.Context, machineName string) (map[string]runner.PromisedPolicy, error) {
+func (ss *scenes) live(ctx context.Context, machineName string) (map[string]planning.PromisedPolicy, error) {
 	m, err := ss.definition(ctx, machineName, "")
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (ss *scenes) live(ctx context.Context, machineName string) (map[string]runn
 	if err != nil {
 		return nil, err
 	}
-	return runner.PolicyDigests(changed, ss.cast(ss.rosters[machineName]))
+	return planning.PolicyDigests(changed, ss.cast(ss.rosters[machineName]))
 }
 
 // cast returns a roster under the policy.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/collapse"
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -202,7 +202,7 @@ func (pt *point) championDecides(d arbiter.Decision, round *arbiter.Round) arbit
 	switch j := pt.judged; {
 	case j.Decision.Rule == arbiter.ByChampion:
 		i := slices.IndexFunc(round.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == j.Decision.Subject })
-		if i >= 0 && !runner.Contested(round.Votes[i].Proposal, d.Judgement) {
+		if i >= 0 && !collapse.Contested(round.Votes[i].Proposal, d.Judgement) {
 			return arbiter.Decision{Winner: i, Rule: arbiter.ByChampion, Subject: j.Decision.Subject, Judgement: d.Judgement}
 		}
 	case j.Decision.Rule == arbiter.Held && d.Consensus():
