@@ -126,7 +126,7 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	q.Ask = &req.ask
 	start := r.config.Now()
 	var h response
-	req.ticket.start()
+	req.ticket.Start()
 	call(ctx, req.member, &q, &h)
 	h.ask, h.repeat, h.estimate = req.index, req.estimate.Repeat, req.estimate
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {

@@ -60,7 +60,7 @@ func (r *Runner) Fork(ctx context.Context, id specialist.SessionID, o Forking) (
 	}
 	if err := r.store.Commit(ctx, c); err != nil {
 		if r.quota != nil && !errors.Is(err, session.ErrExists) {
-			_ = r.quota.Close(r.scope(c.After)) // it has no calls yet
+			r.quota.Refuse(r.scope(c.After))
 		}
 		return nil, fmt.Errorf("forking session %s: %w", id, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/internal/deadline"
 	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/internal/planning"
+	"github.com/dialai/dialai/internal/tenants"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -194,7 +195,7 @@ func (w *engine) note(a *session.Asked) {
 func (w *engine) callLocal(ctx context.Context, m *planning.Member, q *specialist.Question, h *response) {
 	limited := w.r.quota != nil // or there is no ticket, and nobody to tell what the call has cost
 	if limited {
-		w.tickets[m.SpecialistID].start()
+		w.tickets[m.SpecialistID].Start()
 	}
 	if m.Source == specialist.Function {
 		if w.limit == nil || !w.limit.Reuse(ctx, m.Timeout) {
@@ -215,7 +216,7 @@ type request struct {
 	ask      specialist.Ask
 	caller   specialist.Caller
 	index    int32
-	ticket   ticket
+	ticket   tenants.Ticket
 	limit    specialist.CallLimit
 }
 

@@ -164,7 +164,7 @@ func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(cont
 			a.usage.Estimated = p.need != specialist.Usage{}
 		}
 	}()
-	q.w.tickets[p.guard].start()
+	q.w.tickets[p.guard].Start()
 	defer func() {
 		_, cost := q.cost(p, &a)
 		q.w.paid(p.guard, cost)

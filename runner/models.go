@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/tenants"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -127,22 +128,22 @@ func (r *Runner) prices(c *guard.Config) spend.Tables {
 // settle gives back what an ask held of a quota and did not need. What is to be
 // answered later is charged as estimated until then, and so is what is given up, which
 // the next step repeats.
-func (r *Runner) settle(t ticket, q *specialist.Question, h *response) {
+func (r *Runner) settle(t tenants.Ticket, q *specialist.Question, h *response) {
 	if r.quota == nil {
 		return
 	}
 	if h.accepted || h.givenUp {
-		t.handle.Release()
+		t.Handle.Release()
 		return
 	}
 	u := h.usage()
 	if p, err := r.programs.Of(q.Machine); err == nil {
 		u = r.priced(p.Guards(q.State), h, u)
 	}
-	if t.handle == nil {
-		r.charge(r.scopeOf(q.Key.Session, q.Machine, q.Meta), u)
+	if t.Handle == nil {
+		r.quota.Charge(r.scopeOf(q.Key.Session, q.Machine, q.Meta), u)
 	}
-	t.settle(u)
+	t.Settle(u)
 }
 
 // pricesOf returns the version of the program's prices, "" for a machine that names

@@ -97,16 +97,14 @@ type Runner struct {
 	config   Config
 	store    session.Store
 	programs *session.Programs
-	engines  sync.Pool     // of *engine
-	quota    *spend.Ledger // of tenants; nil if nothing is limited
-	tenants  *tenants.Tenants
+	engines  sync.Pool       // of *engine
+	quota    *tenants.Quotas // nil if nothing is limited
 	lessons  *lessons.Follower
 
 	mu       sync.Mutex
 	plans    *lru.Cache[*session.Program, *plan]
 	inflight map[askKey]bool // asks this runner is waiting for
 	askers   *lru.Cache[guard.ClassifierConfig, *guard.Asker]
-	leaving  []spend.Scope                      // of sessions that have ended, with calls still out
 	outputs  *lru.Cache[string, *spend.Outputs] // of models that guards asked
 	owner    session.Owner                      // nil until the first ask outside this process
 	watchers map[chan struct{}]bool             // told of every commit; each has room for one word
@@ -143,9 +141,8 @@ func New(c Config) (*Runner, error) {
 		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{}, watchers: map[chan struct{}]bool{},
 		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),
 	}
-	r.tenants = tenants.New(tenants.Source{Quota: c.Quota, Scope: r.scope, Now: r.now, List: r.store.List, Load: r.load, Fold: r.Fold})
 	var err error
-	if r.quota, err = c.quota(r.tenants); err != nil {
+	if r.quota, err = tenants.NewQuotas(tenants.Source{Quota: c.Quota, Scope: r.scope, Clock: c.Now, List: r.store.List, Load: r.load, Fold: r.Fold}); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -110,7 +110,7 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	}
 	started, err := r.create(ctx, s)
 	if err != nil && !errors.Is(err, session.ErrExists) || err == nil && !started.Status.Live() {
-		_ = r.quota.Close(r.scope(s)) // it has no calls yet
+		r.quota.Refuse(r.scope(s))
 	}
 	return started, err
 }

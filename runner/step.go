@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/internal/deadline"
 	"github.com/dialai/dialai/internal/planning"
+	"github.com/dialai/dialai/internal/tenants"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -174,8 +175,8 @@ type engine struct {
 	dueNow []*planning.Member // a buffer
 	limit  *deadline.Lazy
 
-	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
-	holds   map[string]*hold  // of those who are about to be asked; nil if nothing is limited
+	tickets map[string]tenants.Ticket // of a quota, by who is asked; nil if nothing is limited
+	holds   map[string]*hold          // of those who are about to be asked; nil if nothing is limited
 
 	flight *flight  // of asks that left this process; nil if none is waited for
 	found  *inquiry // what came of asking about the decision; nil if nobody was asked

@@ -115,7 +115,7 @@ func (w *engine) verdict(ctx context.Context) (v *session.Judged, consulted bool
 	if err != nil {
 		return nil, false, err
 	}
-	w.tickets[w.by.SpecialistID].start()
+	w.tickets[w.by.SpecialistID].Start()
 	d, err := decideRound(ctx, w.by, round)
 	spent, _ := w.expense(w.by, d, err)
 	w.paid(w.by.SpecialistID, spent)
@@ -365,7 +365,7 @@ func (w *engine) askArbiter(ctx context.Context, req request) (round *arbiter.Ro
 	round.Ask = &req.ask
 	ctx, cancel := context.WithTimeout(specialist.WithCaller(ctx, req.caller), w.by.Timeout)
 	defer cancel()
-	w.tickets[w.by.SpecialistID].start()
+	w.tickets[w.by.SpecialistID].Start()
 	d, err = decideRound(ctx, w.by, round)
 	return round, d, true, err
 }

@@ -1,5 +1,5 @@
-// Package tenants says what the tenants of an engine did before it ran: of which sessions
-// they are, and what those used of a quota.
+// Package tenants bounds what the tenants of an engine may use over all their sessions. It
+// says, too, what they did before it ran: whose sessions are, and what those used of a quota.
 package tenants
 
 import (
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/session"
@@ -23,12 +24,15 @@ import (
 type Source struct {
 	Quota func(tenant string) *spend.Quota // nil of a tenant that has none
 	Scope func(s *session.Session) spend.Scope
-	Now   func() specialist.Time
+	Clock func() time.Time
 	List  func(ctx context.Context, q session.ListQuery) ([]session.Summary, error)
 	Load  func(ctx context.Context, id specialist.SessionID) (*session.Session, error)
 	// Fold reads the log of a session into f, record by record.
 	Fold func(ctx context.Context, id specialist.SessionID, f *session.Folder) iter.Seq2[int64, error]
 }
+
+// now returns the time as sessions have it.
+func (s *Source) now() specialist.Time { return specialist.TimeOf(s.Clock()) }
 
 // Tenants are those that an engine has loaded, and what it knows of the others. They may
 // be used concurrently.
@@ -66,7 +70,7 @@ func (t *Tenants) Recall(ctx context.Context, ledger *spend.Ledger, tenant strin
 		return nil
 	}
 	if q := t.Quota(tenant); q != nil {
-		past, err := t.past(ctx, tenant, t.from.Now()-specialist.Time(q.Longest()))
+		past, err := t.past(ctx, tenant, t.from.now()-specialist.Time(q.Longest()))
 		if err != nil {
 			return fmt.Errorf("what tenant %q used before: %w", tenant, err)
 		}
@@ -103,7 +107,7 @@ func (t *Tenants) past(ctx context.Context, tenant string, since specialist.Time
 // list notes whose the sessions are that changed since a moment, or are open. What
 // it knows already it does not ask for.
 func (t *Tenants) list(ctx context.Context, since specialist.Time) error {
-	from, now := max(since, 1), t.from.Now()
+	from, now := max(since, 1), t.from.now()
 	if t.since != 0 && t.since <= from {
 		from = t.listed
 	}
