@@ -16,7 +16,7 @@ var (
 	// over.
 	ErrStaleRound = errors.New("round is over")
 	// ErrIllegal is wrapped if a transition is not legal where it was proposed.
-	ErrIllegal = errors.New("illegal transition")
+	ErrIllegal = refusal.ErrIllegal
 	// ErrForbidden is wrapped if somebody may not do what they tried to do.
 	ErrForbidden = errors.New("not allowed")
 	// ErrUnknownStrategy is wrapped if a strategyFnName is unknown.

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/internal/cases"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/planning"
+	"github.com/dialai/dialai/internal/refusal"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -86,6 +87,9 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 		}
 	}
 	if err := fitting(m, options.Meta); err != nil {
+		return nil, err
+	}
+	if err := checkActor(o.Actor); err != nil {
 		return nil, err
 	}
 	if options.Actor, err = starter(m, o.Actor); err != nil {
@@ -170,16 +174,13 @@ func holds(condition func(*session.Session) error, s *session.Session) error {
 
 // starter returns who starts a session of a machine.
 func starter(m *machine.Machine, a *session.Actor) (*session.Actor, error) {
-	if err := checkActor(a); err != nil {
-		return nil, err
-	}
 	if m.Starters() && (a == nil || len(a.Humans) == 0) {
-		return nil, refuse(ErrIllegal, "no_starter", "machine %q excludes who has started a session from approvals: say as whom it is started (run --as ID)", m.Name())
+		return nil, refusal.New(refusal.ErrIllegal, "no_starter", "machine %q excludes who has started a session from approvals: say as whom it is started (run --as ID)", m.Name())
 	}
 	if a != nil {
 		for _, id := range a.Humans {
 			if known := almostHuman(m, id); known != "" {
-				return nil, refuse(ErrIllegal, "no_human", "machine %q has no human %q: did you mean %q?", m.Name(), id, known)
+				return nil, refusal.New(refusal.ErrIllegal, "no_human", "machine %q has no human %q: did you mean %q?", m.Name(), id, known)
 			}
 		}
 	}
@@ -216,14 +217,14 @@ func fitting(m *machine.Machine, meta []byte) error {
 			for i, v := range found {
 				lines[i] = v.String()
 			}
-			refused := refuse(ErrIllegal, session.CodeInvalidInput, "the input is not what machine %q wants: %s", m.Name(), strings.Join(lines, "; "))
+			refused := refusal.New(refusal.ErrIllegal, session.CodeInvalidInput, "the input is not what machine %q wants: %s", m.Name(), strings.Join(lines, "; "))
 			refused.Details = lines
 			return refused
 		}
 	}
 	data := m.FirstData(meta)
 	if problem := cases.Oversize(data.Size(), data.Members()); problem != "" {
-		return refuse(ErrIllegal, session.CodeInvalidInput, "%s", problem)
+		return refusal.New(refusal.ErrIllegal, session.CodeInvalidInput, "%s", problem)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/planning"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -37,15 +38,21 @@ func (r *Runner) unpricedModels(m *machine.Machine, p *plan) error {
 				continue
 			}
 			told[who.SpecialistID] = true
-			problems = append(problems, &planning.UnpricedError{Problem: m.Locate(machine.Problem{Path: specialistPath(m, s, who.SpecialistID), Code: guard.UnpricedAsk,
-				Message: fmt.Sprintf("specialist %q asks the model %q, and nothing says what that may cost, so the limit budget.hard_limit_usd of $%s would not see it", who.SpecialistID, who.ModelID, exact.Money(why.Limit)),
-				Hint:    unpricedModel})})
+			problems = append(problems, unpricedError(m, s, who, why))
 		}
 	}
 	if len(problems) > 0 {
 		return &planning.StartError{Problems: problems}
 	}
 	return nil
+}
+
+// unpricedError says that nothing says what a model may cost that a specialist of a state asks,
+// under the limit that why names.
+func unpricedError(m *machine.Machine, s *machine.State, who *planning.Member, why *spend.BudgetError) error {
+	return &planning.UnpricedError{Problem: m.Locate(machine.Problem{Path: specialistPath(m, s, who.SpecialistID), Code: guard.UnpricedAsk,
+		Message: fmt.Sprintf("specialist %q asks the model %q, and nothing says what that may cost, so the limit budget.hard_limit_usd of $%s would not see it", who.SpecialistID, who.ModelID, exact.Money(why.Limit)),
+		Hint:    unpricedModel})}
 }
 
 // specialistPath returns the pointer to a specialist: in the state's list, or the

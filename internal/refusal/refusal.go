@@ -6,8 +6,13 @@ import (
 	"fmt"
 )
 
-// ErrUnknownStrategy is wrapped if a strategyFnName is unknown.
-var ErrUnknownStrategy = errors.New("unknown strategy")
+// Kinds of refusals.
+var (
+	// ErrIllegal is wrapped if something is not legal where it was tried.
+	ErrIllegal = errors.New("illegal transition")
+	// ErrUnknownStrategy is wrapped if a strategyFnName is unknown.
+	ErrUnknownStrategy = errors.New("unknown strategy")
+)
 
 // An Error is a refusal in DIAL's words, with a stable code.
 type Error struct {
