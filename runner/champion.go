@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
@@ -62,9 +61,9 @@ func (w *engine) applyChampion(ctx context.Context) error {
 		return err
 	}
 	w.championship.known = true
-	best := favourite(members, weights, trust.Trusted)
+	best := planning.Favourite(members, weights, trust.Trusted)
 	c, appointed := w.plan.Roster.Champions[w.here.Scope]
-	if appointed && !able(members, weights, c.ID) {
+	if appointed && !planning.Able(members, weights, c.ID) {
 		w.demote(c.ID, "its alignment fell below the bar, or it is gone")
 		return nil // this round asks everybody
 	}
@@ -96,31 +95,6 @@ func (t *round) failed(id string) bool {
 	return a != nil && a.Status.Failed()
 }
 
-// able reports whether a specialist may be champion.
-func able(members []planning.Member, weights []exact.Billionths, id string) bool {
-	for i := range members {
-		if m := &members[i]; m.SpecialistID == id {
-			return !m.Off && !m.IsHuman && weights[i] >= trust.Trusted
-		}
-	}
-	return false
-}
-
-// favourite returns the enabled AI of highest alignment, the first of equals, if
-// that reaches the bar.
-func favourite(members []planning.Member, weights []exact.Billionths, bar exact.Billionths) *planning.Member {
-	best := -1
-	for i := range members {
-		if m := &members[i]; !m.Off && !m.IsHuman && weights[i] >= bar && (best < 0 || weights[i] > weights[best]) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return nil
-	}
-	return &members[best]
-}
-
 // favourite returns whom mode eager asks first: a champion if one is due, else
 // the first in the roster.
 func (w *engine) favourite(ctx context.Context, due []*planning.Member) (*planning.Member, error) {
@@ -129,7 +103,7 @@ func (w *engine) favourite(ctx context.Context, due []*planning.Member) (*planni
 	if err != nil {
 		return nil, err
 	}
-	if best := favourite(members, weights, trust.Trusted); slices.Contains(due, best) {
+	if best := planning.Favourite(members, weights, trust.Trusted); slices.Contains(due, best) {
 		return best, nil
 	}
 	return due[0], nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/cases"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -39,7 +40,7 @@ func (r *Runner) SelectChampion(ctx context.Context, s *session.Session, bar exa
 	if err != nil {
 		return "", err
 	}
-	if best := favourite(members, weights, bar); best != nil {
+	if best := planning.Favourite(members, weights, bar); best != nil {
 		return best.SpecialistID, nil
 	}
 	return "", nil

@@ -116,7 +116,7 @@ func movable(s *session.Session, m *machine.Machine, o *Moving) (*machine.State,
 	if err != nil {
 		return nil, err
 	}
-	if err := fitting(m, s.Options().Meta); err != nil {
+	if err := planning.Fitting(m, s.Options().Meta); err != nil {
 		return nil, err
 	}
 	if len(s.Data().Members()) > 0 && m.UsesData() {

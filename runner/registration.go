@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/internal/planning"
-	"github.com/dialai/dialai/internal/refusal"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
@@ -40,7 +39,7 @@ func (r *Runner) Register(ctx context.Context, machineName string, s machine.Spe
 		if roster.Registered(s.SpecialistID) != nil {
 			return session.RosterEvent{}, refuse(session.ErrExists, "specialist_exists", "Specialist already exists: %s", s.SpecialistID)
 		}
-		if err := checkRegistration(r.surroundings(), Checks(), machineName, &s); err != nil {
+		if err := planning.CheckRegistration(r.surroundings(), Checks(), machineName, &s); err != nil {
 			return session.RosterEvent{}, err
 		}
 		e := session.RosterEvent{At: r.now(), Kind: session.KindRegistered, ID: s.SpecialistID, Specialist: &s, Actor: by.Clone()}
@@ -48,48 +47,6 @@ func (r *Runner) Register(ctx context.Context, machineName string, s machine.Spe
 		return e, nil
 	})
 	return stored, err
-}
-
-// checkRegistration checks one specialist by the rules of a machine file, and that what it
-// names exists and can be used.
-func checkRegistration(in planning.Surroundings, checks machine.Checks, machineName string, s *machine.Specialist) error {
-	if err := s.CheckMode(); err != nil {
-		if errors.Is(err, machine.ErrNoMode) {
-			return &refusal.Error{Code: "no_execution_mode", Message: err.Error(), Kind: machine.ErrNoMode}
-		}
-		return &refusal.Error{Code: "bad_mode", Message: err.Error(), Kind: refusal.ErrIllegal}
-	}
-	probe := &machine.Definition{
-		MachineName: machineName, InitialState: "state", GoalState: "state",
-		States: []machine.StateDefinition{{Name: "state"}}, Specialists: []machine.Specialist{*s},
-	}
-	invalid := &machine.Error{}
-	if _, err := machine.Compile(probe, checks); err != nil && !errors.As(err, &invalid) {
-		return err
-	}
-	for _, p := range invalid.Problems {
-		switch p.Code {
-		case "unknown-strategy":
-			return &refusal.Error{Code: "unknown_strategy", Message: p.Message, Hint: p.Hint, Kind: refusal.ErrUnknownStrategy}
-		case "bad-expression": // which transitions it serves is not known yet
-			continue
-		}
-		return &refusal.Error{Code: p.Code, Message: p.Message, Hint: p.Hint, Kind: refusal.ErrIllegal}
-	}
-	return resolvable(in, probe, s)
-}
-
-// resolvable checks that what a specialist names exists here and can be used.
-func resolvable(in planning.Surroundings, probe *machine.Definition, s *machine.Specialist) error {
-	m, err := machine.Compile(probe, machine.Checks{})
-	if err != nil {
-		return err
-	}
-	err = planning.Resolvable(in, m, s)
-	if _, told := errors.AsType[*refusal.Error](err); err == nil || told {
-		return err
-	}
-	return &refusal.Error{Code: "unusable", Message: err.Error(), Kind: refusal.ErrIllegal}
 }
 
 // A Switching says to what a specialist is switched, and who does it.

@@ -126,13 +126,6 @@ func Make(in Surroundings, p *session.Program, roster *session.Roster) *Plan {
 	return b.make(p)
 }
 
-// Resolvable returns why a specialist of m cannot be asked by a program with these
-// Surroundings, nil if it can.
-func Resolvable(in Surroundings, m *machine.Machine, s *machine.Specialist) error {
-	b := planner{Surroundings: in, m: m}
-	return b.resolve(&Member{Specialist: s})
-}
-
 // A planner makes one plan and collects everything that stands in its way.
 type planner struct {
 	Surroundings
