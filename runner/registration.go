@@ -17,7 +17,7 @@ import (
 // against it, append one event if the log has not grown since; if it has, begin again,
 // at most maxRaces times.
 //
-// A specialist is checked before it is recorded, by the rules of a machine file: it is
+// A specialist is checked before it is recorded (planning.CheckRegistration), by the rules of a machine file: it is
 // put into a definition of one state and compiled. Only an inline expression is not
 // held to its transitions, since it is not known yet which states it will serve. Then
 // whatever it names (a strategy, a model, a service) must exist here.
