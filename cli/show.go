@@ -6,10 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -30,6 +33,9 @@ decide, each choice as a command to copy.`,
 				return err
 			}
 			q, s, err := v.look(ctx, e, s)
+			if err == nil {
+				err = a.remarkViewer(ctx, e, s, v.as)
+			}
 			switch {
 			case err != nil:
 				return err
@@ -118,6 +124,10 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 		fmt.Fprintln(out)
 	}
 	switch {
+	case s.Waits():
+		fmt.Fprintln(out, "\nNobody is asked here. Whoever decides may rule all the same:")
+		a.printTransitions(out, q)
+		return nil
 	case s.Status == session.Running:
 		fmt.Fprintf(out, "\nTo run on, if no process does:\n  %s\n", a.Command("resume", []string{q.SessionID}))
 		return nil
@@ -130,6 +140,35 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	a.printChoices(out, q)
 	if raise := a.raiseHint(q.Code, s); raise != "" {
 		fmt.Fprintf(out, "\nTo go on, %s\n", raise)
+	}
+	return nil
+}
+
+// remarkViewer says on stderr of somebody who looks that they do not decide in the state.
+func (a *app) remarkViewer(ctx context.Context, e *engine, s *session.Session, viewer string) error {
+	if viewer == "" || a.flags.Quiet || !s.Status.Live() {
+		return nil
+	}
+	humans, declared, err := e.Humans(ctx, s)
+	if err != nil || slices.Contains(humans, viewer) || !declared && viewer == runner.Operator {
+		return err
+	}
+	ids := slices.Clone(humans)
+	for _, list := range append([][]machine.Specialist{s.Machine().Specialists()}, s.State.Roster) {
+		for i := range list {
+			ids = append(ids, list[i].SpecialistID)
+		}
+	}
+	text, hint := fmt.Sprintf("%s does not decide in state %s", viewer, s.State.Name), ""
+	if !slices.Contains(ids, viewer) {
+		text, hint = fmt.Sprintf("nobody called %q takes part in state %s", viewer, s.State.Name), machine.DidYouMean(viewer, ids)
+	}
+	if hint == "" && len(humans) > 0 {
+		hint = "those who do: " + strings.Join(humans, ", ")
+	}
+	fmt.Fprintf(a.err, "warning: %s\n", render.Clean(text))
+	if hint != "" {
+		fmt.Fprintf(a.err, "    hint: %s\n", render.Clean(hint))
 	}
 	return nil
 }
