@@ -78,7 +78,9 @@ func (p *printer) endText(r runner.Result) {
 	case session.Failed.String():
 		p.out.Flush()
 		fmt.Fprintf(p.a.err, "Session failed:\n%s\n", render.Clean(r.Reason))
-		if r.Code == session.CodeDeadEnd {
+		if r.Code == session.CodeDeadEnd && len(r.Session.Closed()) > 0 {
+			p.hint("no condition of state %s holds: change them, or add a transition without one; %s and resume go on with that", state, p.a.Command("move", []string{r.Session.ID.String(), "FILE"}, "--note", "WHY"))
+		} else if r.Code == session.CodeDeadEnd {
 			p.hint(`state %s leads nowhere; mark it "final": true if a session may end there`, state)
 		}
 		if r.Code == session.CodePanic {

@@ -92,6 +92,12 @@ func refusal(r runner.Arbitration, exit int, why error) (code, reason string) {
 	return "refused", r.GuardReason
 }
 
+// isRefusal reports whether an error refuses with a code.
+func isRefusal(why error, code string) bool {
+	refused, ok := errors.AsType[*runner.Error](why)
+	return ok && refused.Code == code
+}
+
 // refusalHint says what could be done instead.
 func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, code int, why error) string {
 	id := []string{r.SessionID}
@@ -101,6 +107,10 @@ func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, 
 	case code == exitStopped:
 		code, _ := refusal(r, exitStopped, why)
 		return a.stopHint(code, r.Session)
+	case isRefusal(why, session.CodeSetFailed): // the same command would fail again
+		return fmt.Sprintf("nothing is written with this payload; %s shows the data and what else may be decided", a.Command("show", id))
+	case isRefusal(why, "nothing_to_withdraw"):
+		return fmt.Sprintf("there is nothing to take back; %s shows which rulings wait", a.Command("show", id, "--as", r.SpecialistID))
 	case !r.IsHuman:
 		humans, err := a.actors(ctx, e, r.Session)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dialai/dialai/internal/spend"
@@ -119,9 +120,22 @@ func (r *Runner) ruledRound(ctx context.Context, s *session.Session, roundID str
 		}
 	}
 	if c.executed == nil {
-		return nil, &session.NotFoundError{What: "Closed round", ID: roundID}
+		return nil, noClosedRound(s, roundID)
 	}
 	return c, nil
+}
+
+// noClosedRound says that the log of a session has no such closed round, and of one that was
+// closed before the session was forked where it is.
+func noClosedRound(s *session.Session, roundID string) error {
+	for _, e := range s.History() {
+		if from := s.Options().ForkedFrom; from != nil && e.Key(s.ID).ID() == roundID {
+			refused := refuse(session.ErrNotFound, "before_fork", "round %d was closed in session %s, before this one was forked from it", e.Round, from.SessionID)
+			refused.Hint = "its ruling counts there: name that session, and its round " + strconv.Itoa(int(e.Round))
+			return refused
+		}
+	}
+	return &session.NotFoundError{What: "Closed round", ID: roundID}
 }
 
 // retractable returns an error unless who says so may take the ruling back.

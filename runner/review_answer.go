@@ -134,7 +134,10 @@ func (r *Runner) reviewOf(ctx context.Context, s *session.Session, roundID strin
 	}
 	switch {
 	case found == nil:
-		return nil, &session.NotFoundError{What: "Closed round", ID: roundID}
+		return nil, noClosedRound(s, roundID)
+	case s.Retracted(found.Key.Round) != nil:
+		d := s.Retracted(found.Key.Round)
+		return nil, refuse(ErrReviewed, "retracted", "%s has taken the ruling on round %d back: nobody learns from it, so there is nothing to review", d.SpecialistID, d.Round)
 	case reviewed:
 		return nil, refuse(ErrReviewed, "reviewed", "round %s was decided or reviewed by a human already", roundID)
 	}
