@@ -474,6 +474,9 @@ func TestStarterTellsTheTruth(t *testing.T) {
 	}
 	says("firstAvailable proposes the first.")
 	m := load(t, machines.Starter)
+	if m.Input() == nil {
+		t.Error("the starter does not say what its sessions start with (input)")
+	}
 	if answer, _ := strategies.FirstAvailable.Propose(t.Context(), specialist.Question{State: m.Initial()}); answer.TransitionName != "publish" {
 		t.Errorf("firstAvailable proposes %s", answer.TransitionName)
 	}

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/verdict"
 )
 
 // cased is a machine of one state whose transitions have members of their own.
@@ -136,6 +138,36 @@ func TestClosed(t *testing.T) {
 	none := b.start(b.cased("", `"big":{"target":"done","when":"= data.n > 10"}`), withMeta(`{"n":1}`))
 	if tick := b.step(none); tick.Code != session.CodeDeadEnd || !strings.Contains(b.now(none).Outcome().Reason, "= data.n > 10") {
 		t.Errorf("where everything is closed it comes to %s: %s", tick.Code, b.now(none).Outcome().Reason)
+	}
+}
+
+// TestClosedForAllAttempts: who is asked, the first time and again, is offered what the
+// round left open and nothing else, and a log tells it without an expression (cases.md 3.1, 3.2).
+func TestClosedForAllAttempts(t *testing.T) {
+	b := newBench(t, func(c *runner.Config) {
+		c.Guards = []guard.Checker{reject("go", verdict.Retry, "house", "not on Sundays")}
+	})
+	var offered []string
+	b.cast.play("a", func(_ context.Context, q specialist.Question) (specialist.Answer, error) {
+		seen := string(q.AppendContext(nil, false))
+		for _, name := range []string{"go", "big", "bad"} {
+			if strings.Contains(seen, `"`+name+`":{`) {
+				offered = append(offered, name)
+			}
+		}
+		return specialist.Answer{TransitionName: "go"}, nil
+	})
+	m := parse(t, `{"machineName":"m","initialState":"open","goalState":"done","states":{"open":{"transitions":{"go":"done","big":{"target":"done","when":"= data.n > 10"},"bad":{"target":"done","when":"= data.none"}}},"done":{}},
+	  "specialists":[{"role":"proposer","specialistId":"ann","isHuman":true},`+fn("a")+`,{"role":"arbiter","specialistId":"judge","strategyFnName":"firstProposal"}]}`)
+	s := b.start(m, withMeta(`{"n":1}`))
+	b.stepTo(s, runner.TickRejected)
+	b.forget() // another process reads the log
+	b.stepTo(s, runner.TickRejected)
+	if now := b.now(s); now.Attempt != 2 || len(now.Closed()) != 2 || now.Closed()[1].Error == "" {
+		t.Errorf("in attempt %d closed are %+v", now.Attempt, now.Closed())
+	}
+	if want := []string{"go", "go"}; !slices.Equal(offered, want) {
+		t.Errorf("offered were %q, want %q", offered, want)
 	}
 }
 
