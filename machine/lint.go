@@ -49,6 +49,7 @@ func (m *Machine) Lint(o LintOptions) []Problem {
 	l.timers()
 	l.groups()
 	l.exclusions()
+	l.sameHumans()
 	if m.def.Guards != nil {
 		l.guards("/guards", nil, o)
 	}

@@ -151,6 +151,15 @@ func TestLintOfGroups(t *testing.T) {
 	}
 }
 
+// TestLintOfSimilarHumans: one person under two ids that are hardly told apart would count as
+// two.
+func TestLintOfSimilarHumans(t *testing.T) {
+	const ids = `{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b"},"specialists":[{"role":"proposer","specialistId":▶"car ol","isHuman":true}]},"b":{}},"specialists":[
+		{"role":"proposer","specialistId":"carol","isHuman":true},{"role":"proposer","specialistId":"Caro","strategyFnName":"firstAvailable"},{"role":"proposer","specialistId":"caro","isHuman":true},{"role":"proposer","specialistId":▶"Carol","isHuman":true}]}`
+	lint(t, "m.json", ids, machine.LintOptions{Priced: all},
+		`[similar-humans] humans "carol" and "car ol" differ in case or blanks only, and count as two`, `[similar-humans] humans "carol" and "Carol" differ in case or blanks only, and count as two`)
+}
+
 // TestLintOfExclusions: approvals that exclude somebody, without whom too few are left whoever
 // that is, can never be given; where somebody else may be excluded, they can.
 func TestLintOfExclusions(t *testing.T) {
