@@ -117,6 +117,22 @@ func TestLadderIsDescribed(t *testing.T) {
 	}
 }
 
+// TestRunnerIsDescribed: ARCHITECTURE.md says of each file of the runner to which mechanism
+// it belongs.
+func TestRunnerIsDescribed(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## The runner, by mechanism\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, s := range sources(t) {
+		if n := strings.Count(table, "`"+filepath.ToSlash(s.path)+"`"); s.pkg == "runner" && n != 1 {
+			t.Errorf("ARCHITECTURE.md names %s %d times among the mechanisms of the runner, and should once", s.path, n)
+		}
+	}
+}
+
 // homes says in which package each library of others may be imported. Where a
 // file is named, it is the only one. An interface and what is set up behind it may
 // have two.
