@@ -84,6 +84,36 @@ func TestSamePolicy(t *testing.T) {
 	}
 }
 
+// TestRetracted: what humans have taken back leaves the weights from there on, in a back-test
+// as it did when that happened: every verdict comes out the same, also where what is learned
+// is made anew, and what was decided until then still counts (cases.md 4.7).
+func TestRetracted(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy backtest.Policy
+	}{
+		{"margin", backtest.Policy{Arbiter: tried("alignmentMargin"), Threshold: threshold(t, .3)}},
+		{"bayes", backtest.Policy{Arbiter: tried("bayes"), Threshold: threshold(t, .85)}},
+		{"bayes-risk", backtest.Policy{Risk: &machine.Risk{MaxError: .2, Confidence: .8}}},
+	} {
+		h := newHistory(t)
+		p := h.start(plots[slices.IndexFunc(plots, func(p plot) bool { return p.name == c.name })].machine(t), 10)
+		p.regrets = true
+		h.ok(p.play(500))
+		if p.retracted < 10 {
+			t.Errorf("%s: only %d rulings were taken back", c.name, p.retracted)
+		}
+		if r, flips := h.flips(backtest.Config{MachineName: c.name, Exact: true}); r.Verdicts < 80 || r.Reproduced != r.Verdicts || len(flips) > 0 {
+			t.Errorf("%s: %d of %d verdicts were reproduced, %d flips", c.name, r.Reproduced, r.Verdicts, len(flips))
+		}
+		for _, cold := range []bool{false, true} {
+			if r, flips := h.flips(backtest.Config{MachineName: c.name, Policy: c.policy, Cold: cold}); len(flips) > 0 || r.Total.Rounds < 80 {
+				t.Errorf("%s, cold %v: %d rounds, %d flips, the first %+v", c.name, cold, r.Total.Rounds, len(flips), flips[:min(1, len(flips))])
+			}
+		}
+	}
+}
+
 // slow decides the rounds of a margin machine again by reading all of the log as
 // JSON: a second version of what a back-test does with another threshold.
 func (h *history) slow(machineName string, t *machine.Threshold) (automatic int, flipped []string) {

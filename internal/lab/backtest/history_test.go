@@ -34,9 +34,11 @@ type history struct {
 	r     *runner.Runner
 	calls atomic.Int64 // of anybody's code
 
-	mu      sync.Mutex
-	now     time.Time
-	players map[specialist.SessionID]*player
+	mu        sync.Mutex
+	now       time.Time
+	players   map[specialist.SessionID]*player
+	regrets   bool // some rulings are taken back
+	retracted int  // how many were
 }
 
 // A player plays the sessions of one machine: it knows the truth, and what the
@@ -252,7 +254,20 @@ func (h *player) rule(s *session.Session) error {
 	a, err := h.r.Decide(h.ctx, in)
 	if a.Executed {
 		h.truth[id] = ""
+		if h.regrets && err == nil && h.rng.IntN(4) == 0 {
+			return h.regret(s, in.SpecialistID)
+		}
 	}
+	return err
+}
+
+// regret takes back what has just been ruled on, unless somebody has reviewed it.
+func (h *player) regret(s *session.Session, who machine.SpecialistID) error {
+	_, err := h.r.Retract(h.ctx, runner.Retracting{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: who, Note: "a mistake"})
+	if errors.Is(err, runner.ErrReviewed) {
+		return nil
+	}
+	h.retracted++
 	return err
 }
 
