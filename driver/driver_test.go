@@ -486,7 +486,7 @@ func TestFailingStep(t *testing.T) {
 			if !known || a.Error == "" || a.Next == 0 {
 				t.Fatalf("of the attempt is known: %+v", a)
 			}
-			wait := a.Next.Time().Sub(time.Now())
+			wait := time.Until(a.Next.Time())
 			waits = append(waits, (wait + time.Second - 1).Truncate(time.Second))
 			time.Sleep(wait + 500*time.Millisecond) // it is looked at twice a second
 			synctest.Wait()
