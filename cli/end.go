@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/api"
+
 	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/runner"
@@ -162,22 +164,9 @@ func dueBy(asks []session.Ask) string {
 	return last.Deadline.String()
 }
 
-// resultLine is the last line of --json.
-type resultLine struct {
-	V         int    `json:"v"`
-	Kind      string `json:"kind"`
-	SessionID string `json:"sessionId"`
-	Subject   string `json:"subject,omitempty"`
-	Status    string `json:"status"`
-	State     string `json:"state"`
-	Reason    string `json:"reason"`
-	Code      string `json:"code"`
-	ExitCode  int    `json:"exitCode"`
-}
-
 // endJSON prints the last line of --json.
 func (p *printer) endJSON(r runner.Result, code int) error {
-	if err := render.JSON(p.out, resultLine{1, "result", r.Session.ID.String(), r.Session.Subject(), r.Status, r.Session.State.Name, r.Reason, r.Code, code}); err != nil {
+	if err := render.JSON(p.out, api.ResultOf(r, code)); err != nil {
 		return err
 	}
 	return p.out.Flush()

@@ -3,6 +3,8 @@ package cli
 import (
 	"io"
 
+	"github.com/dialai/dialai/api"
+
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/explain"
@@ -22,9 +24,9 @@ func ExplainText(out io.Writer, e *explain.Explanation) error {
 // JSONLines are the types whose values --json prints, by the heading of the
 // section of docs/json.md that describes them.
 var JSONLines = map[string]any{
-	"The result":           resultLine{},
+	"The result":           api.Result{},
 	"`dialai sessions`":    session.Summary{},
-	"`dialai show`":        shownView{},
+	"`dialai show`":        api.Session{},
 	"The question":         questionLine{},
 	"`dialai inbox`":       runner.Question{},
 	"`dialai tick`":        runner.TickView{},

@@ -113,9 +113,6 @@ func (a *app) nothingWaits(ctx context.Context, e *engine, out io.Writer) error 
 
 func (a *app) printInbox(out io.Writer, items []runner.Question) error {
 	if a.flags.JSON {
-		for i := range items {
-			items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
-		}
 		return render.Lines(out, items)
 	}
 	for i, item := range items {

@@ -2,13 +2,11 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
-	"iter"
 	"math"
+
+	"github.com/dialai/dialai/api"
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
@@ -67,7 +65,7 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) {
 					return hinted(usage("--payload is %q", f.payload), "without --guard it may be %s or %s", guardlog.PayloadRedacted, guard.PayloadFull)
 				}
-				return a.printLog(cmd.Context(), e, out, s, logView{from, f.payload == guardlog.PayloadRedacted, hidden})
+				return a.printLog(cmd.Context(), e, out, s, &api.LogView{Redacted: f.payload == guardlog.PayloadRedacted, Hidden: hidden}, from)
 			})
 		},
 	}
@@ -80,52 +78,16 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 	return cmd
 }
 
-// A logView says what of a log is printed.
-type logView struct {
-	from   int64            // the first event
-	masked bool             // secrets are masked
-	hidden map[int32]string // the rounds of which what was proposed is left out, and why
-}
-
-func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, v logView) error {
-	round := int32(0)
-	return eachEvent(e.store.Records(ctx, s.ID, 1), "", 1, func(ev session.Raw, hash session.Hash) error {
-		in := roundOf(ev, &round)
-		if ev.Seq < v.from {
-			return nil
-		}
-		line := render.LogLine{V: 1, SessionID: s.ID.String(), Raw: ev.Brief(), Hash: hash.String()}
-		switch hidden := v.hidden[in] != ""; {
-		case s.Opens(in):
-			line.Raw, line.Withheld = s.Concealed(line.Raw, hidden)
-		case hidden:
-			line.Raw, line.Withheld = s.ConcealedReview(line.Raw)
-		}
-		if v.masked {
-			line.Data, line.Redacted = render.Redact(line.Data)
-		}
-		return a.LogLine(out, line)
-	})
-}
-
-// eachEvent calls do with the events of records from a number on, and with the hash of
-// the record. log names the log if a record cannot be read; "" names the record.
-func eachEvent(records iter.Seq2[session.StoredRecord, error], log string, from int64, do func(session.Raw, session.Hash) error) error {
-	for rec, err := range records {
+func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, v *api.LogView, from int64) error {
+	for event, err := range v.Events(s, e.store.Records(ctx, s.ID, 1)) {
 		if err != nil {
 			return err
 		}
-		events, err := session.DecodeRaw(rec.Events)
-		if err != nil {
-			return &session.CorruptError{What: cmp.Or(log, fmt.Sprintf("the record at event %d", rec.First)), Problem: err.Error()}
+		if event.Seq < from {
+			continue
 		}
-		for _, ev := range events {
-			if ev.Seq < from {
-				continue
-			}
-			if err := do(ev, rec.Hash); err != nil {
-				return err
-			}
+		if err := a.LogLine(out, event); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -140,29 +102,18 @@ func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, nam
 			return err
 		}
 	}
-	return eachEvent(e.store.RosterRecords(ctx, name, from), "the log of machine "+name, from, func(ev session.Raw, hash session.Hash) error {
-		return a.LogLine(out, render.LogLine{V: 1, Machine: name, Raw: ev, Hash: hash.String()})
-	})
-}
-
-// roundOf returns the number of the round that an event is about: the one that was opened
-// last, of a review the one that was reviewed, and where a session is forked the one with
-// which it goes on.
-func roundOf(ev session.Raw, opened *int32) int32 {
-	if ev.Kind == session.KindCreated {
-		if _, o, err := ev.Creation(); err == nil && o.ForkedFrom != nil {
-			*opened = o.ForkedFrom.Round
+	for event, err := range api.EventsOf("the log of machine "+name, e.store.RosterRecords(ctx, name, from)) {
+		if err != nil {
+			return err
+		}
+		if event.Machine = name; event.Seq < from {
+			continue
+		}
+		if err := a.LogLine(out, event); err != nil {
+			return err
 		}
 	}
-	if ev.Kind != session.KindRoundOpened && ev.Kind != session.KindReviewed {
-		return *opened
-	}
-	var d struct{ Round int32 }
-	_ = json.Unmarshal(ev.Data, &d) // without a number it is about no round that could be withheld
-	if ev.Kind == session.KindRoundOpened {
-		*opened = d.Round
-	}
-	return d.Round
+	return nil
 }
 
 // guardLogFlags are those of log that are about guards.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -86,17 +87,17 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 // like a record that was removed.
 func notAsked(ctx context.Context, e *engine, out io.Writer, s *session.Session) error {
 	models, answers := map[string]bool{}, 0
-	err := eachEvent(e.store.Records(ctx, s.ID, 1), "", 1, func(ev session.Raw, _ session.Hash) error {
-		answers += modelAnswers(ev, models)
-		return nil
-	})
-	if err == nil && answers == 0 {
-		_, err = fmt.Fprintln(out, "No model was asked.")
+	for event, err := range api.EventsOf("", e.store.Records(ctx, s.ID, 1)) {
+		if err != nil {
+			return err
+		}
+		answers += modelAnswers(event.Raw, models)
 	}
-	if err != nil || answers == 0 {
+	if answers == 0 {
+		_, err := fmt.Fprintln(out, "No model was asked.")
 		return err
 	}
-	_, err = fmt.Fprintf(out, "No asking of a model is recorded, though models answered %s: cassettes did (--replay), or the end of the record was removed,\nwhich dialai store verify --head would tell.\n", render.Plural(answers, "time"))
+	_, err := fmt.Fprintf(out, "No asking of a model is recorded, though models answered %s: cassettes did (--replay), or the end of the record was removed,\nwhich dialai store verify --head would tell.\n", render.Plural(answers, "time"))
 	return err
 }
 

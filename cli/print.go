@@ -338,7 +338,6 @@ type questionLine struct {
 
 // tellQuestion prints the question that is ruled on, before it is.
 func (p *printer) tellQuestion(q runner.Question) error {
-	q.Humans = append([]string{}, q.Humans...) // [], not null
 	p.asked = q.Digest
 	switch {
 	case p.a.flags.JSON:

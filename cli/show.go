@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/api"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
@@ -40,7 +42,7 @@ decide, each choice as a command to copy.`,
 			case err != nil:
 				return err
 			case a.flags.JSON:
-				return render.JSON(out, shownSession(s, q))
+				return render.JSON(out, api.SessionOf(s, q))
 			case a.flags.Quiet:
 				_, err = fmt.Fprintf(out, "%s %s\n", s.Status, render.Clean(s.State.Name))
 				return err
@@ -50,25 +52,6 @@ decide, each choice as a command to copy.`,
 	}
 	v.add(cmd)
 	return cmd
-}
-
-// A shownView is a session, with the question if there is one.
-type shownView struct {
-	session.SessionView
-	Question *runner.Question `json:"question,omitempty"`
-}
-
-func shownSession(s *session.Session, q runner.Question) shownView {
-	q.Humans = append([]string{}, q.Humans...) // [], not null
-	v := s.ViewFor("")
-	if q.Withheld == nil {
-		v = s.View()
-	}
-	if s.Status != session.NeedsHuman && s.Status != session.Stopped {
-		return shownView{SessionView: v}
-	}
-	v.Code, v.Reason = q.Code, q.Reason
-	return shownView{v, &q}
 }
 
 func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {

@@ -98,7 +98,7 @@ func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer mac
 	q := Question{
 		QuestionID: s.ID.String() + "." + key.ID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
 		State: s.State.Name, Prompt: s.State.Prompt, Subject: s.Subject(), Facts: s.Facts(), Transitions: s.Choices(), Proposals: []json.RawMessage{},
-		Rulings: []session.QuestionRuling{}, History: s.Records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.YetToRule(humans), Viewer: string(viewer),
+		Rulings: []session.QuestionRuling{}, History: s.Records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: append([]string{}, s.YetToRule(humans)...), Viewer: string(viewer),
 	}
 	q.Rulings, q.WithheldRulings = s.RulingsFor(viewer)
 	q.approvals(s, humans)

@@ -4,22 +4,11 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/api"
 )
 
-// LogLine is an event as log prints it.
-type LogLine struct {
-	V         int    `json:"v"`
-	SessionID string `json:"sessionId,omitempty"`
-	Machine   string `json:"machineName,omitempty"` // of an event of a machine's specialists
-	session.Raw
-	Hash     string `json:"hash"`
-	Redacted bool   `json:"redacted,omitempty"`
-	Withheld bool   `json:"withheld,omitempty"`
-}
-
 // LogLine prints one event of a log.
-func (st Style) LogLine(out io.Writer, line LogLine) error {
+func (st Style) LogLine(out io.Writer, line api.Event) error {
 	if st.JSON {
 		return JSON(out, line)
 	}

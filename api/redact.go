@@ -1,4 +1,4 @@
-package render
+package api
 
 import (
 	"encoding/json"
@@ -7,11 +7,11 @@ import (
 	"github.com/dialai/dialai/internal/packs"
 )
 
-// Redact returns a JSON value, compact as it is stored, in which the strings, numbers
+// redact returns a JSON value, compact as it is stored, in which the strings, numbers
 // and names of members that hold what looks like a secret or personal data are masked,
 // and whether there were any. A value is looked at together with the name that it has:
 // that says that it is a password. The bytes of a value in which nothing was found stay.
-func Redact(data json.RawMessage) (masked json.RawMessage, found bool) {
+func redact(data json.RawMessage) (masked json.RawMessage, found bool) {
 	done, name := 0, ""
 	for i := 0; i < len(data); i++ {
 		end := scalarEnd(data, i)
