@@ -90,6 +90,25 @@ func TestSetFails(t *testing.T) {
 	}
 }
 
+// TestDataLimit: data of exactly the limit are kept, whether a session starts with them or a
+// transition writes them, and of a byte more not (cases.md 2.2).
+func TestDataLimit(t *testing.T) {
+	const limit, frame, written = 256 << 10, len(`{"s":""}`), len(`,"t":true`)
+	b := newBench(t)
+	m := b.cased("", `"go":{"target":"open","set":{"t":true}},"end":"done"`)
+	of := func(bytes int) runner.StartOptions {
+		return withMeta(`{"s":"` + strings.Repeat("x", bytes-frame) + `"}`)
+	}
+	b.start(m, of(limit))
+	if _, err := b.r.Start(b.ctx, m, of(limit+1)); err == nil {
+		t.Error("a session starts with a byte more")
+	}
+	b.executed(b.start(m, of(limit-written)), "ann", "go")
+	if _, err := b.word(b.start(m, of(limit-written+1)), "ann", "go"); !hasCode(err, session.CodeSetFailed) {
+		t.Errorf("a transition that writes a byte more comes to %v", err)
+	}
+}
+
 // TestSetGrows: data that a cycle of states makes larger, or nests deeper, with each step
 // grow until the limit, and what would go beyond it leaves the session as it was
 // (cases.md 2.2).

@@ -194,6 +194,7 @@ func TestVerifyDamage(t *testing.T) {
 		{"trust is older than what was learned", `UPDATE machines SET trust_version=trust_version-1`, "trust version", true},
 		{"a decision is unmarked", `UPDATE log SET decides=NULL WHERE decides IS NOT NULL`, "decides", true},
 		{"a comment of the schema is altered", `PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql=replace(sql, 'a JSON array', 'b JSON array') WHERE name='log'`, "a comment or a blank in the text that made table log", true},
+		{"a migration is listed as undone", `INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 0)`, "it does not list the migrations", false},
 		{"a decision is invented", `UPDATE log SET decides=1 WHERE first=1`, "decides", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -105,6 +105,23 @@ func TestJoinProperties(t *testing.T) {
 	}
 }
 
+// TestMeta: the subject of a reason has the name of what it is.
+func TestMeta(t *testing.T) {
+	for _, c := range []struct {
+		r    verdict.Reason
+		want string
+	}{
+		{verdict.Reason{Guard: "limits", Code: "forbidden_pattern", Subject: "2"}, `{"pattern_index":2}`},
+		{verdict.Reason{Guard: "loop", Code: "loop_state_cycle", Subject: "plan"}, `{"state":"plan"}`},
+		{verdict.Reason{Guard: "loop", Code: "loop_repeated_call", Subject: "search"}, `{"tool":"search"}`},
+		{verdict.Reason{Guard: "loop", Code: "loop_cycle"}, `null`},
+	} {
+		if got, err := json.Marshal(c.r.Meta()); err != nil || string(got) != c.want {
+			t.Errorf("%s has %s (%v), want %s", c.r.Code, got, err, c.want)
+		}
+	}
+}
+
 func TestForHuman(t *testing.T) {
 	for _, c := range []struct {
 		v    verdict.Verdict

@@ -1,10 +1,13 @@
 package backtest_test
 
 import (
+	"context"
+	"iter"
 	"slices"
 	"testing"
 
 	"github.com/dialai/dialai/internal/lab/backtest"
+	"github.com/dialai/dialai/session"
 )
 
 // plots are machines of every strategy and every way of asking.
@@ -71,5 +74,35 @@ func TestProgress(t *testing.T) {
 	h.ok(err)
 	if len(want) == 0 || !slices.Equal(places, want) {
 		t.Errorf("told of %v, want %v", places, want)
+	}
+}
+
+// An endless source is a log whose records come again and again.
+type endless struct {
+	backtest.Source
+	most, read int
+}
+
+func (e *endless) Log(ctx context.Context, machineName string, after int64) iter.Seq2[session.LogEntry, error] {
+	return func(yield func(session.LogEntry, error) bool) {
+		for e.read < e.most {
+			for entry, err := range e.Source.Log(ctx, machineName, after) {
+				if e.read++; !yield(entry, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// TestCancelled: who gives up leaves the rest of the log unread.
+func TestCancelled(t *testing.T) {
+	h := newHistory(t)
+	h.together([]*player{h.start(plots[0].machine(t), 3)}, 5)
+	ctx, cancel := context.WithCancel(h.ctx)
+	log := &endless{Source: h.store, most: 100_000}
+	_, err := backtest.Run(ctx, backtest.Config{Source: log, Progress: func(int64) { cancel() }})
+	if err == nil || log.read >= log.most {
+		t.Errorf("it came to %v after %d records", err, log.read)
 	}
 }
