@@ -52,6 +52,7 @@ var ladder = map[string][]string{
 	"explain":                   {"internal/collapse", "internal/planning", "exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
 	"report":                    {"internal/planning", "exact", "machine", "specialist", "internal/trust", "session", "runner"},
 	"api":                       {"internal/packs", "session", "runner"},
+	"control":                   {"exact", "specialist"},
 	"driver":                    {"internal/lru", "specialist", "session", "runner"},
 	"store/internal/projection": {"internal/trust", "machine", "session", "specialist"},
 	"store":                     {"store/internal/projection", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
@@ -160,7 +161,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "internal/jsontext", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "store/internal/projection", "internal/graph"}
+var pure = []string{"exact", "internal/jsontext", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "control", "store/internal/projection", "internal/graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

@@ -1,0 +1,129 @@
+// Package control says what a server must remember beside its sessions: keys, receipts of
+// requests, its audit log, published machines, and claims of questions.
+//
+//	control.go   the contract of a Store, and what it writes
+//	key.go       keys: credentials, what they grant, when they are good
+//	receipt.go   requests that are answered once
+//	audit.go     the log of who did what, chained by hashes
+//	memory.go    a Store in memory
+//
+// Nothing here reads a clock: whoever calls says what time it is. Store/storetest tests the
+// contract line by line, for the form in memory and the one in a file.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Store keeps what a server must remember. Each Store is one process among those that
+// share the data: receipts and the audit log name it. All methods may be called
+// concurrently, and what one has written the next read sees, in every process.
+//
+// What Begin and Commit have written is on disk when they return nil, where there is a
+// disk. When they return an error nothing of it is written, but for one case: where the
+// disk fails while it syncs, nobody can say.
+type Store interface {
+	// Begin records, in one commit, that this process begins what a request asks for: its
+	// receipt and its entry in the audit log. Only then may there be an effect.
+	//
+	// Where the request was answered before, it returns the answer and records nothing. It
+	// returns ErrInProgress while a process that lives is at it, and ErrKeyReused where the
+	// key came with another body; then nothing is recorded either. What a process had begun
+	// that is gone, or whose Commit of an End failed, is taken up: Begun says so.
+	Begin(ctx context.Context, r Receipt, e Entry) (Begun, error)
+	// Commit makes all the changes, or none and says which was refused: by ErrExists,
+	// ErrNotFound, ErrStale or a *ClaimedError. It keeps no reference to what it is given.
+	Commit(ctx context.Context, c Changes) error
+
+	// Key returns a key, also one that is revoked or has expired, or ErrNotFound.
+	Key(ctx context.Context, id string) (Key, error)
+	// Keys returns keys in the order in which they were added.
+	Keys(ctx context.Context, q Query) ([]Key, error)
+	// Machine returns the newest version of a machine, or ErrNotFound.
+	Machine(ctx context.Context, tenant, name string) (Machine, error)
+	// MachineOf returns the newest version of a machine with a digest, or ErrNotFound.
+	MachineOf(ctx context.Context, tenant, name, digest string) (Machine, error)
+	// Machines returns the newest version of each machine, in the order in which their
+	// names were first published, without definitions.
+	Machines(ctx context.Context, q Query) ([]Machine, error)
+	// Versions returns the versions of a machine, without definitions; none of one that
+	// there is not.
+	Versions(ctx context.Context, name string, q Query) ([]Machine, error)
+	// Claims returns, of some questions, the claims that hold at a moment.
+	Claims(ctx context.Context, tenant string, questionIDs []string, now specialist.Time) ([]Claim, error)
+	// Audit returns the records of the audit log in the order in which they were written,
+	// those of all processes together.
+	Audit(ctx context.Context, q Query) ([]Record, error)
+}
+
+// A Query says which part of a list is wanted. The zero Query is all of it.
+type Query struct {
+	Tenant string // only what belongs to it; "" means every tenant
+	After  int64  // only what comes after this Place, in the order of the list; 0 means from the beginning
+	Limit  int    // so many at most; 0 means all
+	Desc   bool   // the newest first
+}
+
+// Changes are what one Commit makes, all or nothing. The zero Changes are none.
+type Changes struct {
+	Entries []Entry   // to append to the audit log, in this order
+	End     *End      // of what this process has begun; ErrStale if that is not under way here
+	Keys    []Key     // to add; ErrExists if there is one of that id
+	Revoked []KeyTime // keys that are refused from then on; where one is refused from earlier on, that stays. ErrNotFound
+	Used    []KeyTime // keys that were used: Key.LastUsed becomes the hour, unless it is later. Unknown ones are left out
+	Publish *Machine  // ErrStale unless its Version follows the newest one (1 for a new name)
+	Claim   *Claim    // put, in place of one by the same subject or one that is over by its At; else a *ClaimedError
+	Unclaim *Claim    // takes the claim of a question back if it is of this Subject, or of any if that is ""
+}
+
+// A KeyTime is a key and a moment.
+type KeyTime struct {
+	ID string
+	At specialist.Time
+}
+
+// A Machine is one published version of a machine.
+type Machine struct {
+	Tenant     string
+	Name       string
+	Version    int64  // from 1, by name
+	Digest     string // of the definition
+	Definition []byte // as it was published; nil in lists
+	By         string // the subject that published it
+	At         specialist.Time
+	Place      int64 // in the list it comes from; Commit ignores it
+}
+
+// A Claim says who is at a question. It is advice to others, not a lock.
+type Claim struct {
+	Tenant       string
+	QuestionID   string
+	Subject      string // whose it is
+	SpecialistID string // the human that the subject acts as
+	At           specialist.Time
+	ExpiresAt    specialist.Time // it is over from then on
+}
+
+// ClaimLifetime is how long a claim holds, in milliseconds.
+const ClaimLifetime specialist.Time = 30 * 60 * 1000
+
+// A ClaimedError says that somebody else has claimed a question.
+type ClaimedError struct{ Claim Claim }
+
+func (e *ClaimedError) Error() string {
+	return fmt.Sprintf("question %s is claimed by %s until %s", e.Claim.QuestionID, e.Claim.Subject, e.Claim.ExpiresAt)
+}
+
+// Errors that callers ask for by name.
+var (
+	// ErrNotFound: there is nothing of that name.
+	ErrNotFound = errors.New("not found")
+	// ErrExists: there is something of that name already.
+	ErrExists = errors.New("exists already")
+	// ErrStale: what a change begins from is not so any more.
+	ErrStale = errors.New("has changed since it was read")
+)
