@@ -42,15 +42,10 @@ var offered = map[string]string{
 	"driver.Standby": "carries the sessions of a program on: see its example",
 	"driver.Stalled": "carries the sessions of a program on: see its example",
 
-	"control.ClaimLifetime":   "for a server",
-	"control.CredentialID":    "for a server",
-	"control.HashOf":          "for a server",
-	"control.MaxAnswer":       "a limit that docs and schemas state",
-	"control.NewCredential":   "for a server",
-	"control.NewMemory":       "for a server",
-	"control.ReceiptLifetime": "for a server",
-	"control.StoredReceipt":   "for who writes a store",
-	"control.Verify":          "for a server",
+	"control.CredentialID":  "for a server",
+	"control.NewCredential": "for a server",
+	"control.NewMemory":     "for a server",
+	"control.StoredReceipt": "for who writes a store",
 
 	"session.KindReminded": "a kind of event among others, for who reads a log",
 
@@ -68,7 +63,8 @@ var offered = map[string]string{
 	"llm/llmtest.Script": "tests of programs that ask models",
 	"llm/llmtest.Start":  "tests of programs that ask models",
 
-	"store/storetest.Run": "the tests of a store",
+	"store/storetest.Run":        "the tests of a store",
+	"store/storetest.RunControl": "the tests of a store",
 
 	"explain.ByMargin":      "a measure among others, which callers compare with",
 	"explain.NotReproduced": "a reason among others, which callers compare with",

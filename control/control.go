@@ -32,8 +32,8 @@ type Store interface {
 	//
 	// Where the request was answered before, it returns the answer and records nothing. It
 	// returns ErrInProgress while a process that lives is at it, and ErrKeyReused where the
-	// key came with another body; then nothing is recorded either. What a process had begun
-	// that is gone, or whose Commit of an End failed, is taken up: Begun says so.
+	// key came with another body; then nothing is recorded either. What was begun by a process
+	// that is gone, or that failed to commit its End, is taken up: Begun says so.
 	Begin(ctx context.Context, r Receipt, e Entry) (Begun, error)
 	// Commit makes all the changes, or none and says which was refused: by ErrExists,
 	// ErrNotFound, ErrStale or a *ClaimedError. It keeps no reference to what it is given.

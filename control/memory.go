@@ -24,8 +24,9 @@ type shared struct {
 	live     map[string]bool // processes
 	started  int             // how many there have been
 	receipts map[Hash]*StoredReceipt
-	born     []Hash // of receipts, by the order in which they were begun
-	keys     []Key  // Place is the index and one
+	lost     map[Hash]bool // receipts whose process failed to end them
+	born     []Hash        // of receipts, by the order in which they were begun
+	keys     []Key         // Place is the index and one
 	byID     map[string]int
 	names    []machineName // in the order in which they were published first
 	machines map[machineName][]Machine
@@ -43,7 +44,7 @@ var _ Store = (*Memory)(nil)
 
 // NewMemory returns an empty Store.
 func NewMemory() *Memory {
-	s := &shared{live: map[string]bool{}, receipts: map[Hash]*StoredReceipt{}, byID: map[string]int{}, machines: map[machineName][]Machine{}, claims: map[question]Claim{}, ends: map[string]Record{}}
+	s := &shared{live: map[string]bool{}, receipts: map[Hash]*StoredReceipt{}, lost: map[Hash]bool{}, byID: map[string]int{}, machines: map[machineName][]Machine{}, claims: map[question]Claim{}, ends: map[string]Record{}}
 	return s.process()
 }
 
@@ -66,7 +67,7 @@ func (m *Memory) Begin(ctx context.Context, r Receipt, e Entry) (Begun, error) {
 	defer m.mu.Unlock()
 	hash := r.Key.Hash()
 	stored := m.receipts[hash]
-	begun, err := stored.Meet(r, stored != nil && !m.live[stored.Process])
+	begun, err := stored.Meet(r, stored != nil && (!m.live[stored.Process] || m.lost[hash]))
 	if err != nil {
 		return Begun{}, err
 	}
@@ -78,6 +79,7 @@ func (m *Memory) Begin(ctx context.Context, r Receipt, e Entry) (Begun, error) {
 		return Begun{}, err
 	}
 	m.receipts[hash] = &StoredReceipt{r.Body, r.At, m.process, nil}
+	delete(m.lost, hash)
 	m.born = append(m.born, hash)
 	m.forget(r.At)
 	return begun, nil
@@ -118,11 +120,14 @@ func (m *Memory) append(e Entry) error {
 
 // Commit implements [Store].
 func (m *Memory) Commit(ctx context.Context, c Changes) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		if c.End != nil && m.mayEnd(c.End) {
+			m.lost[c.End.Key.Hash()] = true
+		}
+		return err
+	}
 	if err := m.refuse(&c); err != nil {
 		return err
 	}
@@ -142,10 +147,8 @@ func (m *Memory) Commit(ctx context.Context, c Changes) error {
 
 // refuse returns why changes cannot be made.
 func (m *Memory) refuse(c *Changes) error {
-	if c.End != nil {
-		if s := m.receipts[c.End.Key.Hash()]; s == nil || s.Answer != nil || s.Process != m.process {
-			return fmt.Errorf("receipt: %w", ErrStale)
-		}
+	if c.End != nil && !m.mayEnd(c.End) {
+		return fmt.Errorf("receipt: %w", ErrStale)
 	}
 	added := map[string]bool{}
 	for _, k := range c.Keys {
@@ -173,11 +176,18 @@ func (m *Memory) refuse(c *Changes) error {
 	return nil
 }
 
+// mayEnd reports whether this process has begun what is to end.
+func (m *Memory) mayEnd(e *End) bool {
+	s := m.receipts[e.Key.Hash()]
+	return s != nil && s.Answer == nil && s.Process == m.process
+}
+
 func (m *Memory) end(e *End) {
 	if e == nil {
 		return
 	}
 	hash := e.Key.Hash()
+	delete(m.lost, hash)
 	if e.Answer == nil {
 		delete(m.receipts, hash)
 		return
