@@ -191,7 +191,35 @@ func TestReasonsGoByTheRoster(t *testing.T) {
 	b.ok(b.r.Disable(b.ctx, "desk", "carol"))
 	b.stoppedWith(s, session.CodeContested, "Two humans have to choose the same: human chose park, dave chose again; no third human is left who may rule, so one of them takes the other's choice")
 	b.ok(b.r.Disable(b.ctx, "desk", "dave"))
-	b.stoppedWith(s, session.CodeContested, "Two humans have to choose the same: human chose park; no other human is left who may rule")
+	b.stoppedWith(s, session.CodeTooFew, "Nobody can rule here: two humans have to choose the same, and only human may rule")
+	b.ok(b.r.Enable(b.ctx, "desk", "carol"))
+	b.stoppedWith(s, session.CodeContested, "Two humans have to choose the same: human chose park, carol chose finish; no third human is left who may rule, so one of them takes the other's choice")
+}
+
+// TestContestedGoesByTheRoster: rulings contradict each other only as long as both count: whose
+// part has ended contests nothing, and nobody is said to be asked who cannot be (cases.md 4.6).
+func TestContestedGoesByTheRoster(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.eyes("human", "carol", "dave"))
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
+	b.recorded(s, "carol", "finish", session.CodeSecondHuman)
+	b.ok(b.r.Disable(b.ctx, "desk", "carol"))
+	b.stoppedWith(s, session.CodeSecondHuman, "A human has ruled: another has to, without having seen how")
+	b.ok(b.r.Enable(b.ctx, "desk", "carol"))
+	b.ok(b.r.Disable(b.ctx, "desk", "dave"))
+	b.stoppedWith(s, session.CodeContested, "Humans have ruled and differ, and no other is left who may rule: once one of them rules again, or takes the ruling back, they are shown what each chose")
+	b.recorded(s, "human", "park", session.CodeContested)
+	const both = "Two humans have to choose the same: human chose park, carol chose finish"
+	b.stoppedWith(s, session.CodeContested, both+"; no third human is left who may rule, so one of them takes the other's choice")
+	b.ok(b.r.Enable(b.ctx, "desk", "dave"))
+	b.stoppedWith(s, session.CodeContested, both)
+	b.ok(b.r.Disable(b.ctx, "desk", "carol"))
+	b.stoppedWith(s, session.CodeSecondHuman, "Two humans have to choose the same: human chose park")
+	b.recorded(s, "dave", "again", session.CodeContested)
+	e := b.executed(s, "dave", "park")
+	if l := b.lessons()[0]; !slices.Equal(e.Authors, []string{"human", "dave"}) || l.Outcome.Blind || l.Second.First != "park" || l.Second.Second != "finish" {
+		t.Errorf("executed by %q, which teaches %+v: %+v", e.Authors, l.Outcome, l.Second)
+	}
 }
 
 // TestSwitchedOffBetweenApprovals: whose part has ended does not count any more.

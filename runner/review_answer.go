@@ -257,6 +257,9 @@ func (r *Runner) closedRounds(ctx context.Context, s *session.Session) (map[spec
 	return rounds, nil
 }
 
+// everyRuling counts the words on a closed round: who gave one was asked.
+func everyRuling(*session.Ruled) bool { return true }
+
 // reviewItem makes the item of a review as a viewer sees it.
 func (r *Runner) reviewItem(ctx context.Context, here *planning.State, c *closedRound, v *session.Review, viewer machine.SpecialistID) (ReviewItem, error) {
 	why, contested := here.Withheld(v, viewer), here.Contested(v)
@@ -269,10 +272,10 @@ func (r *Runner) reviewItem(ctx context.Context, here *planning.State, c *closed
 	case v.Kind == session.Audit:
 		q.Code, q.Reason = session.CodeAudit, "Drawn for an audit: the engine has decided, and a human says what should have been"
 	case contested:
-		q.Code, q.Reason = session.CodeContested, c.words.ContestedBy(func(*session.Ruled) bool { return true }, 0)
+		q.Code, q.Reason = session.CodeContested, c.words.ContestedBy(everyRuling, 0)
 		q.Humans = slices.DeleteFunc(here.HumansOn(), func(id string) bool { return c.words.By(id) == nil })
 	default:
-		q.Code, q.Reason = session.CodeSecondHuman, c.words.AsksAnother()
+		q.Code, q.Reason = session.CodeSecondHuman, c.words.AsksAnother(everyRuling)
 	}
 	for _, w := range c.words.List {
 		if why != "" {

@@ -18,11 +18,12 @@ import (
 //  1. A ruling for a transition that takes approvals waits until they are complete. Else the
 //     first of a round draws whether others are needed (holdForSecond); what was drawn
 //     stays drawn, whatever is ruled then.
-//  2. The ruling is put beside those that wait, and these say what they come to
-//     (PendingRulings.ComesTo, session/rulings.go).
-//  3. If they agree, the choice is executed as that of all who made it (join). If they
-//     differ for good, or somebody is still to rule, the ruling is recorded and the
-//     session waits for a human.
+//  2. The ruling is put beside those that wait. If enough of them agree
+//     (PendingRulings.Agree, session/rulings.go), the choice is executed as that of all who
+//     made it (join).
+//  3. If they differ for good, or somebody is still to rule, the ruling is recorded and the
+//     session waits for a human (PendingRulings.WaitsFor). Who counts, and who is left to
+//     rule, the roster says whenever that is asked.
 //
 // A ruling that waits may be taken back or given again; one that stands since another
 // human has ruled may not. Only who ruled without sight of the others counts as blind.
@@ -34,22 +35,34 @@ func (w *engine) rule(ctx context.Context, in Ruling, d decision) (Arbitration, 
 	} else if !held {
 		return w.executeForced(ctx, in, d)
 	}
-	p := w.open.Rulings
-	if p.Settled(string(in.SpecialistID)) {
-		return in.refusedHuman(w.before, refuse(ErrForbidden, "already_ruled", rulingStands))
-	}
+	p := w.showContested(string(in.SpecialistID))
 	if r := p.SamePerson(d.by, d.actor); r != nil {
 		return in.refusedHuman(w.before, refuse(ErrForbidden, session.CodeNotEligible, "%s may not rule beside %s in this round: both are %s, and different humans have to", d.by, r.SpecialistID, d.actor.Subject))
 	}
 	d.blind = d.blind && !p.Shown()
-	next := p.With(&session.Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == session.Direct, Draws: d.draws, Actor: d.actor})
-	switch c, counted := next.ComesTo(d.by, w.counts, w.yetToRule(next)); c {
-	case session.RulingsAgree:
-		w.join(&d, next, counted)
-		return w.executeForced(ctx, in, d)
-	default:
-		return w.record(ctx, in, next, w.waitsFor(next, c))
+	word := &session.Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == session.Direct, Draws: d.draws, Actor: d.actor}
+	next := p.With(word)
+	counted := next.Agree(d.by, w.counts)
+	if p.Settled(d.by) && (counted == nil || !p.By(d.by).Equals(word)) {
+		return in.refusedHuman(w.before, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
+	if counted == nil {
+		return w.record(ctx, in, next, w.waitsFor(next))
+	}
+	w.join(&d, next, counted)
+	return w.executeForced(ctx, in, d)
+}
+
+// showContested returns the pending rulings, shown if that of a human would stand and those
+// that count contradict each other while nobody is left who could settle it: who was to be
+// asked was switched off.
+func (w *engine) showContested(id string) *session.PendingRulings {
+	if p := w.open.Rulings; p.Settled(id) {
+		if why := w.waitsFor(p); why.Code == session.CodeContested {
+			w.emit(why)
+		}
+	}
+	return w.open.Rulings
 }
 
 // counts reports whether a ruling that waits still counts: its author may rule, and choose
@@ -59,14 +72,9 @@ func (t *assessment) counts(r *session.Ruled) bool {
 }
 
 // waitsFor says what a session waits for because of rulings.
-func (w *engine) waitsFor(p *session.PendingRulings, c session.RulingsOutcome) *session.AwaitsHuman {
-	switch c {
-	case session.RulingsContested:
-		return &session.AwaitsHuman{Code: session.CodeContested, Reason: p.ContestedBy(w.counts, w.yetToRule(p))}
-	case session.RulingsNeedApproval:
-		return &session.AwaitsHuman{Code: session.CodeApprovals, Reason: p.Given(w.counts)}
-	}
-	return &session.AwaitsHuman{Code: session.CodeSecondHuman, Reason: p.AsksAnother()}
+func (w *engine) waitsFor(p *session.PendingRulings) *session.AwaitsHuman {
+	code, reason := p.WaitsFor(w.counts, w.yetToRule(p))
+	return &session.AwaitsHuman{Code: code, Reason: reason}
 }
 
 // rulingStands refuses a second word of somebody whose first cannot be changed.
@@ -168,22 +176,19 @@ func (r *Runner) withdraw(ctx context.Context, s *session.Session, in Ruling) (A
 	if err != nil {
 		return Arbitration{}, err
 	}
-	p := w.open.Rulings
-	switch {
-	case !w.mayRule(string(in.SpecialistID)):
+	if !w.mayRule(string(in.SpecialistID)) {
 		return w.notAllowed(in)
+	}
+	p := w.showContested(string(in.SpecialistID))
+	switch {
 	case p.Index(string(in.SpecialistID)) < 0:
 		return in.refusedHuman(s, refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID))
 	case p.Settled(string(in.SpecialistID)):
 		return in.refusedHuman(s, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
 	w.emit(&session.Ruled{SpecialistID: string(in.SpecialistID), Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Actor: in.Actor.Clone()})
-	switch p := w.open.Rulings; {
-	case len(p.List) == 0:
-	case p.Drawn():
-		w.emit(w.waitsFor(p, session.RulingsContested))
-	default:
-		w.emit(w.waitsFor(p, session.RulingsNeedApproval))
+	if p := w.open.Rulings; len(p.List) > 0 {
+		w.emit(w.waitsFor(p))
 	}
 	result := in.refused(s, fmt.Sprintf("The ruling of %s is taken back", in.SpecialistID))
 	result.IsHuman, result.Recorded = true, true

@@ -473,73 +473,97 @@ type seat struct {
 
 // eyesModel says in the slowest way what rulings come to.
 type eyesModel struct {
-	seats     []seat
-	order     []string // of those who have ruled, by when they first did
-	chosen    map[string]string
-	contested bool
-	done      []string // who agreed
-	code      string   // what the session waits for; "" if for nothing
+	seats  []seat
+	order  []string // of those who have ruled, by when they first did
+	chosen map[string]string
+	shown  bool     // what each chose
+	done   []string // who agreed
 }
 
 func (m *eyesModel) off(id string) bool {
 	return slices.ContainsFunc(m.seats, func(s seat) bool { return s.id == id && s.off })
 }
 
-// rule returns whether the ruling is taken.
-func (m *eyesModel) rule(id, choice string) bool {
-	_, known := m.chosen[id]
-	switch {
-	case m.off(id), known && len(m.chosen) > 1 && !m.contested:
-		return false
-	case !known:
-		on := 0
-		for _, s := range m.seats {
-			if !s.off {
-				on++
+// on counts the humans who may rule, and those of them who have not.
+func (m *eyesModel) on() (on, silent int) {
+	for _, s := range m.seats {
+		if !s.off {
+			on++
+			if _, spoke := m.chosen[s.id]; !spoke {
+				silent++
 			}
 		}
-		if len(m.chosen) == 0 && on < 2 {
-			m.done = []string{id}
-			return true
-		}
-		m.order = append(m.order, id)
 	}
-	m.chosen[id] = choice
-	different, silent := map[string]bool{}, 0
-	for _, who := range m.order {
-		if m.off(who) {
-			continue
-		}
-		if different[m.chosen[who]] = true; m.chosen[who] == choice {
-			m.done = append(m.done, who)
+	return on, silent
+}
+
+// code is what the session waits for, as it is with those who are switched on; "" if for
+// nothing.
+func (m *eyesModel) code() string {
+	different := map[string]bool{}
+	for id, choice := range m.chosen {
+		if !m.off(id) {
+			different[choice] = true
 		}
 	}
-	if len(m.done) > 1 {
-		m.code = ""
+	on, silent := m.on()
+	switch {
+	case len(m.chosen) == 0:
+		return ""
+	case on < 2:
+		return session.CodeTooFew
+	case len(different) == 3, len(different) == 2 && (m.shown || silent == 0):
+		return session.CodeContested
+	}
+	return session.CodeSecondHuman
+}
+
+// agree returns who has chosen the same and may rule.
+func (m *eyesModel) agree(choice string) (who []string) {
+	for _, id := range m.order {
+		if !m.off(id) && m.chosen[id] == choice {
+			who = append(who, id)
+		}
+	}
+	return who
+}
+
+// stands reports whether the ruling of a human is not to be changed.
+func (m *eyesModel) stands(id string) bool {
+	_, known := m.chosen[id]
+	return known && len(m.chosen) > 1 && !m.shown && m.code() != session.CodeContested
+}
+
+// rule returns whether the ruling is taken.
+func (m *eyesModel) rule(id, choice string) bool {
+	earlier, known := m.chosen[id]
+	if m.off(id) || m.stands(id) && (earlier != choice || len(m.agree(choice)) < 2) {
+		return false
+	}
+	if on, _ := m.on(); len(m.chosen) == 0 && on < 2 {
+		m.done = []string{id}
 		return true
 	}
-	for _, s := range m.seats {
-		if _, spoke := m.chosen[s.id]; !spoke && !s.off {
-			silent++
-		}
+	m.shown = m.shown || known && m.code() == session.CodeContested
+	if m.chosen[id] = choice; !known {
+		m.order = append(m.order, id)
 	}
-	m.done, m.code = nil, session.CodeSecondHuman
-	if m.contested || len(different) == 3 || silent == 0 {
-		m.contested, m.code = true, session.CodeContested
+	if who := m.agree(choice); len(who) > 1 {
+		m.done = who
 	}
+	m.shown = m.shown || m.code() == session.CodeContested
 	return true
 }
 
 func (m *eyesModel) withdraw(id string) bool {
 	_, known := m.chosen[id]
-	if m.off(id) || !known || len(m.chosen) > 1 && !m.contested {
+	if m.off(id) || !known || m.stands(id) {
 		return false
 	}
+	m.shown = m.shown || m.code() == session.CodeContested
 	delete(m.chosen, id)
 	m.order = slices.DeleteFunc(m.order, func(who string) bool { return who == id })
-	if len(m.chosen) == 0 {
-		m.code = ""
-	}
+	m.shown = m.shown || m.code() == session.CodeContested
 	return true
 }
 
@@ -580,7 +604,6 @@ func (b *bench) play(m *machine.Machine, steps []eyesStep) string {
 			} else {
 				b.ok(b.r.Enable(b.ctx, m.Name(), machine.SpecialistID(step.id)))
 			}
-			continue
 		case "back":
 			want = model.withdraw(step.id)
 			a, err := b.word(s, step.id, "", back)
@@ -607,6 +630,8 @@ func (b *bench) play(m *machine.Machine, steps []eyesStep) string {
 
 func (b *bench) differs(s *session.Session, m *eyesModel, want, taken bool) string {
 	now := b.now(s)
+	why, err := b.r.Outcome(b.ctx, now, "")
+	b.ok(err)
 	list, concealed := now.PendingRulings()
 	var who []string
 	for _, r := range list {
@@ -622,12 +647,14 @@ func (b *bench) differs(s *session.Session, m *eyesModel, want, taken bool) stri
 			return fmt.Sprintf("the authors are %q, want %q", e.Authors, m.done)
 		}
 		return ""
-	case now.Outcome().Code != m.code:
-		return fmt.Sprintf("the code is %q, want %q", now.Outcome().Code, m.code)
+	case why.Code != m.code():
+		return fmt.Sprintf("the code is %q, want %q", why.Code, m.code())
 	case !slices.Equal(who, m.order):
 		return fmt.Sprintf("there wait %q, want %q", who, m.order)
-	case concealed != (len(m.order) > 0 && !m.contested):
+	case concealed != (len(m.order) > 0 && !m.shown):
 		return fmt.Sprintf("concealed: %t", concealed)
+	case concealed && strings.Contains(why.Reason, " chose "):
+		return "what is concealed is told: " + why.Reason
 	}
 	return ""
 }

@@ -126,8 +126,8 @@ func (r *Runner) stepOnce(ctx context.Context, s *session.Session) (Tick, error)
 	tick, err := w.step(ctx)
 	w.whole = true
 	if err == nil && tick.Status == TickHuman {
-		if tick.outcome, err = r.outcomeNow(ctx, tick.Session); tick.outcome.Code == session.CodeTooFew {
-			tick.Code = session.CodeTooFew
+		if tick.outcome, err = r.outcomeNow(ctx, tick.Session); tick.outcome.Code != tick.Session.Outcome().Code {
+			tick.Code = tick.outcome.Code
 		}
 	}
 	return tick, err

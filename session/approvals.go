@@ -77,7 +77,7 @@ func (e *Executed) by() []string {
 // ruled.
 func (p *PendingRulings) agreeing(r *Ruled, may func(*Ruled) bool) (list []*Ruled) {
 	for _, other := range p.List {
-		if other.equals(r) && may(other) {
+		if other.Equals(r) && may(other) {
 			list = append(list, other)
 		}
 	}
@@ -104,7 +104,7 @@ func (p *PendingRulings) Given(may func(*Ruled) bool) string {
 	var texts []string
 	var said []*Ruled
 	for _, r := range p.List {
-		if r.Transition.Approvals == nil || slices.ContainsFunc(said, r.equals) {
+		if r.Transition.Approvals == nil || slices.ContainsFunc(said, r.Equals) {
 			continue
 		}
 		said = append(said, r)
@@ -116,7 +116,7 @@ func (p *PendingRulings) Given(may func(*Ruled) bool) string {
 func (p *PendingRulings) given(r *Ruled, may func(*Ruled) bool) string {
 	rule, list := r.Transition.Approvals, p.agreeing(r, may)
 	text := fmt.Sprintf("%d of %d approvals for %s", min(len(list), rule.Needed), rule.Needed, r.Transition.Name)
-	if other := slices.ContainsFunc(p.List, func(o *Ruled) bool { return o.Transition == r.Transition && !o.equals(r) }); other && r.MetaJSON != nil {
+	if other := slices.ContainsFunc(p.List, func(o *Ruled) bool { return o.Transition == r.Transition && !o.Equals(r) }); other && r.MetaJSON != nil {
 		text += " with " + clipPayload(r.MetaJSON)
 	}
 	for i, a := range list {
@@ -183,7 +183,7 @@ func (s *Session) ApprovalsOf(t *machine.Transition, humans []string) *QuestionA
 }
 
 // OutcomeBy returns why the session is not running, as it is with the humans who may rule in
-// its state now: a reason that names rulings goes by those that still count, and
+// its state now: while rulings are pending, it goes by those that still count, and
 // CodeTooFew says that nobody can rule on anything.
 func (s *Session) OutcomeBy(humans []string) Outcome {
 	o := s.Outcome()
@@ -194,15 +194,13 @@ func (s *Session) OutcomeBy(humans []string) Outcome {
 		o.Code, o.Reason = CodeTooFew, why
 		return o
 	}
-	if p := s.round().Rulings; s.round().Pending() {
+	if p := s.round().Rulings; s.round().Pending() && slices.Contains([]string{CodeApprovals, CodeSecondHuman, CodeContested}, o.Code) {
 		may := func(r *Ruled) bool {
 			return slices.Contains(humans, r.SpecialistID) && s.NotEligible(r.Transition, r.SpecialistID) == ""
 		}
-		switch o.Code {
-		case CodeApprovals:
-			o.Reason = p.Given(may)
-		case CodeContested:
-			o.Reason = p.ContestedBy(may, len(slices.DeleteFunc(slices.Clone(humans), func(id string) bool { return p.By(id) != nil })))
+		o.Code, o.Reason = p.WaitsFor(may, len(slices.DeleteFunc(slices.Clone(humans), func(id string) bool { return p.By(id) != nil })))
+		if o.Code == CodeContested && p.Conceals() {
+			o.Reason = shownOnceRuled
 		}
 	}
 	return o
@@ -212,7 +210,8 @@ func (s *Session) OutcomeBy(humans []string) Outcome {
 // can.
 func (s *Session) tooFew(humans []string) string {
 	transitions := s.State.Transitions
-	if s.State.Deciders == nil && !slices.ContainsFunc(transitions, func(t *machine.Transition) bool { return t.Approvals != nil }) {
+	second := s.round().Pending() && s.round().Rulings.Drawn()
+	if s.State.Deciders == nil && !second && !slices.ContainsFunc(transitions, func(t *machine.Transition) bool { return t.Approvals != nil }) {
 		return ""
 	}
 	switch {
@@ -227,11 +226,15 @@ func (s *Session) tooFew(humans []string) string {
 		closed := s.WhyClosed(t)
 		if closed == "" && t.Approvals != nil {
 			closed = s.ApprovalsOf(t, humans).Unreachable(t.Name)
+		} else if closed == "" && second && len(humans) < 2 {
+			closed = fmt.Sprintf("two humans have to choose the same, and only %s may rule", humans[0])
 		}
 		if closed == "" {
 			return ""
 		}
-		why = append(why, closed)
+		if !slices.Contains(why, closed) {
+			why = append(why, closed)
+		}
 	}
 	return "Nobody can rule here: " + strings.Join(why, "; ")
 }

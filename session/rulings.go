@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dialai/dialai/specialist"
 )
@@ -115,84 +114,98 @@ func (p *PendingRulings) Drawn() bool { return p != nil && p.Draws != nil && p.D
 // Conceals reports whether rulings are kept from everybody but their authors.
 func (p *PendingRulings) Conceals() bool { return p.Drawn() && !p.contested }
 
-// A RulingsOutcome is what the rulings of a round come to.
-type RulingsOutcome uint8
-
-const (
-	RulingsNeedAnother  RulingsOutcome = iota // another human has to rule
-	RulingsAgree                              // the newest is executed, with those that equal it
-	RulingsContested                          // everything is shown to everybody, and two that are equal are executed
-	RulingsNeedApproval                       // the transition takes the approval of more humans
-)
-
-// ComesTo says what the rulings come to of which that of id is the newest. may
-// reports whether a ruling counts: its author may still make it. left is how many humans
-// may rule who have not. The rulings that are executed are returned by when their authors
-// first ruled, the newest among them.
-func (p *PendingRulings) ComesTo(id string, may func(*Ruled) bool, left int) (c RulingsOutcome, counted []*Ruled) {
+// Agree returns the rulings that are executed once that of id has come: it, and those that
+// equal it, by when their authors first ruled; nil while others have to rule. may reports
+// whether a ruling counts: its author may still make it.
+func (p *PendingRulings) Agree(id string, may func(*Ruled) bool) []*Ruled {
 	newest := p.By(id)
-	counted = p.agreeing(newest, func(r *Ruled) bool { return r == newest || may(r) })
+	counted := p.agreeing(newest, func(r *Ruled) bool { return r == newest || may(r) })
 	rule := newest.Transition.Approvals
-	switch {
-	case rule != nil && complete(rule, counted), rule == nil && (len(counted) > 1 || !p.Drawn()):
-		return RulingsAgree, counted
-	case !p.Drawn():
-		return RulingsNeedApproval, nil
-	case p.contested || p.choices(newest, may) > 2 || left == 0:
-		return RulingsContested, nil
+	if rule != nil && complete(rule, counted) || rule == nil && (len(counted) > 1 || !p.Drawn()) {
+		return counted
 	}
-	return RulingsNeedAnother, nil
+	return nil
+}
+
+// WaitsFor returns what a session waits for because of the rulings that count: the
+// approval of more humans, another human, or, where those who have ruled contradict each
+// other and nobody else is to be asked, that two of them choose the same. left is how many
+// humans may rule who have not.
+func (p *PendingRulings) WaitsFor(may func(*Ruled) bool, left int) (code, reason string) {
+	different := p.choices(may)
+	switch {
+	case !p.Drawn():
+		return CodeApprovals, p.Given(may)
+	case different > 2 || different == 2 && (p.contested || left == 0):
+		return CodeContested, p.ContestedBy(may, left)
+	case p.contested:
+		return CodeSecondHuman, p.ContestedBy(may, left)
+	}
+	return CodeSecondHuman, p.AsksAnother(may)
 }
 
 // choices counts the different choices of those who still may make them.
-func (p *PendingRulings) choices(newest *Ruled, may func(*Ruled) bool) int {
+func (p *PendingRulings) choices(may func(*Ruled) bool) int {
 	var different []*Ruled
 	for _, r := range p.List {
-		if (r == newest || may(r)) && !slices.ContainsFunc(different, r.equals) {
+		if may(r) && !slices.ContainsFunc(different, r.Equals) {
 			different = append(different, r)
 		}
 	}
 	return len(different)
 }
 
-// equals reports whether two rulings choose the same: transition and payload.
-func (d *Ruled) equals(other *Ruled) bool {
+// Equals reports whether two rulings choose the same: transition and payload.
+func (d *Ruled) Equals(other *Ruled) bool {
 	return d.Transition == other.Transition && SamePayload(d.MetaJSON, other.MetaJSON)
 }
 
 // AsksAnother is what a session waits for while others are to rule. It says nothing of
-// what was chosen.
-func (p *PendingRulings) AsksAnother() string {
-	if n := len(p.List); n > 1 {
-		return fmt.Sprintf("%d humans have ruled and differ: another has to, without having seen how", n)
+// what was chosen. may reports whether a ruling counts.
+func (p *PendingRulings) AsksAnother(may func(*Ruled) bool) string {
+	n := 0
+	for _, r := range p.List {
+		if may(r) {
+			n++
+		}
 	}
-	return "A human has ruled: another has to, without having seen how"
+	switch {
+	case n == 0:
+		return "Two humans have to choose the same, neither having seen what the other has chosen"
+	case n == 1:
+		return "A human has ruled: another has to, without having seen how"
+	case p.choices(may) == 1: // one of them was switched off when the other ruled
+		return fmt.Sprintf("%d humans have ruled the same: it is executed once one of them does so again, or another does", n)
+	}
+	return fmt.Sprintf("%d humans have ruled and differ: another has to, without having seen how", n)
 }
 
-// ContestedBy says what humans have chosen who contradict each other. left is how many
-// humans may rule who have not; may reports whether a ruling counts.
+// ContestedBy says what humans have chosen of whom two have to choose the same, where that
+// is shown. left is how many humans may rule who have not; may reports whether a ruling counts.
 func (p *PendingRulings) ContestedBy(may func(*Ruled) bool, left int) string {
-	var texts []string
+	reason, n := "Two humans have to choose the same", 0
 	for _, r := range p.List {
 		if !may(r) {
 			continue
 		}
-		text := fmt.Sprintf("%s chose %s", r.SpecialistID, r.Transition.Name)
-		if r.MetaJSON != nil {
-			text += " with " + clipPayload(r.MetaJSON)
+		reason += fmt.Sprintf("%s%s chose %s", [2]string{": ", ", "}[min(n, 1)], r.SpecialistID, r.Transition.Name)
+		if n++; r.MetaJSON != nil {
+			reason += " with " + clipPayload(r.MetaJSON)
 		}
-		texts = append(texts, text)
 	}
-	reason := "Two humans have to choose the same: " + strings.Join(texts, ", ")
 	switch {
 	case left > 0:
-	case len(texts) < 2:
+	case n < 2:
 		reason += "; no other human is left who may rule"
-	case len(texts) == 2:
+	case n == 2:
 		reason += "; no third human is left who may rule, so one of them takes the other's choice"
 	}
 	return reason
 }
+
+// shownOnceRuled is why a session waits in which humans contradict each other who have not
+// seen how, and nobody is left who could settle it: who was to be asked was switched off.
+const shownOnceRuled = "Humans have ruled and differ, and no other is left who may rule: once one of them rules again, or takes the ruling back, they are shown what each chose"
 
 func clipPayload(metaJSON []byte) string { return specialist.Clip(string(metaJSON), 120) }
 
