@@ -49,7 +49,6 @@ var offered = map[string]string{
 
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",
-	"session.CodeTooFew":    "a code among others, for who reads why a session waits",
 
 	"guard.DefaultHistoryLimit":     "a limit that docs and schemas state",
 	"guard.DefaultMaxStateVisits":   "a limit that docs and schemas state",

@@ -154,7 +154,7 @@ func conceal(ctx context.Context, e *engine, sum *session.Summary) error {
 		sum.Code, sum.Reason = "", ""
 		return err
 	}
-	o := s.OutcomeFor("")
+	o, err := e.Outcome(ctx, s, "")
 	sum.Code, sum.Reason = o.Code, o.Reason
-	return nil
+	return err
 }

@@ -193,7 +193,7 @@ func (d *Driver) begin(ctx context.Context, tenants []Tenant, watchers *sync.Wai
 // list puts the sessions of a query into the queue, page by page.
 func (d *Driver) list(ctx context.Context, t *tenant, q session.ListQuery) error {
 	for {
-		page, err := t.Runner.Sessions(ctx, q)
+		page, err := t.Runner.Store().List(ctx, q)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/dialai/dialai/exact"
+import (
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+)
 
 // How the decisions of a state are watched: collapse, audits, second humans, the order
 // in which options are shown. Each is read with its defaults in place, so that what is
@@ -204,3 +208,9 @@ func (s *State) oversee(def *Definition, own *StateDefinition) {
 // SecondBefore reports whether a second human may have to agree before anything that a
 // human rules is executed.
 func (s *State) SecondBefore() bool { return s.SecondHuman != nil && s.SecondHuman.When == Before }
+
+// RuledBySome reports whether not every human who takes part may rule on everything in the
+// state, or several have to: it has deciders, or transitions that take approvals.
+func (s *State) RuledBySome() bool {
+	return s.Deciders != nil || slices.ContainsFunc(s.Transitions, func(t *Transition) bool { return t.Approvals != nil })
+}

@@ -41,7 +41,7 @@ func (r *Runner) Inbox(ctx context.Context, q session.ListQuery, viewer machine.
 	}
 	var unread error
 	if part.query.Overdue != 0 {
-		page, err := r.Sessions(ctx, part.query)
+		page, err := r.listed(ctx, part.query)
 		if err != nil {
 			return items, "", err
 		}
@@ -60,7 +60,7 @@ func (r *Runner) Inbox(ctx context.Context, q session.ListQuery, viewer machine.
 // eachOf calls do with each session of a page, and returns the cursor of the next one. An
 // error of do is about its session only, so it is returned with the others.
 func (r *Runner) eachOf(ctx context.Context, q session.ListQuery, do func(specialist.SessionID) error) (session.Cursor, error) {
-	page, err := r.Sessions(ctx, q)
+	page, err := r.listed(ctx, q)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
 )
 
 // TestQuestionsAreReadFromASession: the inbox can be read on from any session, in any
@@ -110,4 +112,98 @@ func TestDecider(t *testing.T) {
 	if b.ok(err); len(page) != 0 {
 		t.Errorf("a session that runs is a question: %v", page)
 	}
+}
+
+// TestCodesGoByTheRoster: a list shows, and selects by, what sessions wait for as the roster is
+// now, as the question does, page by page; it loads none in whose state the roster makes no
+// difference (cases.md 4.4, 8.6).
+func TestCodesGoByTheRoster(t *testing.T) {
+	loads := &countedLoads{Store: store.NewMemory()}
+	b := newBench(t, func(c *runner.Config) { c.Store = loads })
+	m := parse(t, `{"machineName":"m","initialState":"open","goalState":"paid","states":{"open":{"deciders":["alice","bob","carol"],"transitions":{"pay":{"target":"paid","approvals":2}}},"paid":{}},
+	  "specialists":[`+human("alice")+","+human("bob")+","+human("carol")+","+half+`]}`)
+	var all, given, bare []specialist.SessionID
+	for n := range 7 {
+		s := b.start(m)
+		b.stepTo(s, runner.TickHuman)
+		if all = append(all, s.ID); n%2 == 0 {
+			b.recorded(s, "alice", "pay", session.CodeApprovals)
+			given = append(given, s.ID)
+		} else {
+			bare = append(bare, s.ID)
+		}
+	}
+	other := b.start(b.desk(human("ann"), human("carol"), human("dave"), half))
+	b.stepTo(other, runner.TickHuman)
+	plain := b.now(other).Outcome().Code
+	want := func(q session.ListQuery, ids ...specialist.SessionID) {
+		t.Helper()
+		for q.Limit = 1; q.Limit < 5; q.Limit++ {
+			var got []specialist.SessionID
+			for q.After = ""; ; {
+				page, err := b.r.Sessions(b.ctx, q)
+				b.ok(err)
+				for _, sum := range page {
+					got = append(got, sum.SessionID)
+					o, err := b.r.Outcome(b.ctx, b.now(&session.Session{ID: sum.SessionID}), "")
+					if b.ok(err); sum.Code != o.Code || sum.Reason != o.Reason {
+						t.Errorf("the list says %s (%s), the session %s (%s)", sum.Code, sum.Reason, o.Code, o.Reason)
+					}
+				}
+				if q.After = q.Next(page); q.After == "" {
+					break
+				}
+			}
+			if !slices.Equal(got, ids) {
+				t.Errorf("%+v lists %v, want %v", q, got, ids)
+			}
+		}
+	}
+	few, approvals := session.ListQuery{Code: session.CodeTooFew}, session.ListQuery{Code: session.CodeApprovals}
+	want(few)
+	want(approvals, given...)
+	want(session.ListQuery{Code: b.now(&session.Session{ID: bare[0]}).Outcome().Code, MachineName: "m"}, bare...)
+	for _, id := range []machine.SpecialistID{"bob", "carol"} {
+		b.ok(b.r.Disable(b.ctx, "m", id))
+	}
+	want(few, all...)
+	want(approvals)
+	want(session.ListQuery{Code: plain}, other.ID) // the sessions of m have it no more
+	want(session.ListQuery{Code: session.CodeTooFew, Desc: true}, backwards(all)...)
+	want(session.ListQuery{Code: session.CodeTooFew, Decider: "alice"}, all...)
+	want(session.ListQuery{Code: session.CodeTooFew, Decider: "ann"})
+	want(session.ListQuery{Code: session.CodeTooFew, Statuses: []session.Status{session.Running}})
+	want(session.ListQuery{Code: session.CodeTooFew, MachineName: "desk"})
+	want(session.ListQuery{}, append(slices.Clip(all), other.ID)...)
+	page, _, err := b.r.Inbox(b.ctx, few, "")
+	if b.ok(err); len(page) != len(all) || page[0].Code != session.CodeTooFew {
+		t.Errorf("the inbox has %d questions where nobody can rule", len(page))
+	}
+	for range 5 {
+		b.stepTo(b.start(other.Machine()), runner.TickHuman)
+	}
+	loads.n = 0
+	if page, err := b.r.Sessions(b.ctx, session.ListQuery{MachineName: "desk"}); err != nil || len(page) != 6 || loads.n > 1 {
+		t.Errorf("%d sessions that the roster makes no difference to are listed with %d loads: %v", len(page), loads.n, err)
+	}
+	b.ok(b.r.Enable(b.ctx, "m", "carol"))
+	want(few)
+	want(approvals, given...)
+}
+
+func backwards(ids []specialist.SessionID) []specialist.SessionID {
+	ids = slices.Clone(ids)
+	slices.Reverse(ids)
+	return ids
+}
+
+// A countedLoads is a store that counts how many sessions are loaded.
+type countedLoads struct {
+	session.Store
+	n int
+}
+
+func (c *countedLoads) Load(ctx context.Context, p *session.Programs, id specialist.SessionID) (*session.Session, error) {
+	c.n++
+	return c.Store.Load(ctx, p, id)
 }

@@ -2,8 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -184,42 +182,4 @@ func (r *Runner) create(ctx context.Context, s *session.Session) (*session.Sessi
 // Session returns a session as last committed.
 func (r *Runner) Session(ctx context.Context, id specialist.SessionID) (*session.Session, error) {
 	return r.load(ctx, id)
-}
-
-// Sessions lists sessions in the order in which they were created, or the other way round:
-// all that a query selects, or a page of them. [session.Each] reads page after page.
-func (r *Runner) Sessions(ctx context.Context, q session.ListQuery) ([]session.Summary, error) {
-	if q.Decider != "" && q.Places == nil {
-		var err error
-		if q.Places, err = r.placesOf(ctx, q.MachineName, q.Decider); err != nil {
-			return nil, err
-		}
-	}
-	return r.store.List(ctx, q)
-}
-
-// placesOf returns the states in which a human may rule.
-func (r *Runner) placesOf(ctx context.Context, machineName string, id machine.SpecialistID) ([]session.Place, error) {
-	definitions, err := r.store.Definitions(ctx, machineName)
-	if err != nil {
-		return nil, err
-	}
-	places := []session.Place{}
-	for _, d := range definitions {
-		sum := sha256.Sum256(d)
-		program, err := r.programs.Parse(hex.EncodeToString(sum[:]), d)
-		if err != nil {
-			continue // nor can its sessions be read
-		}
-		p, err := r.planPartial(ctx, program)
-		if err != nil {
-			return nil, err
-		}
-		for i := range p.States {
-			if slices.Contains(p.States[i].HumansOn(), string(id)) {
-				places = append(places, session.Place{MachineDigest: program.Machine.Digest(), State: program.Machine.States()[i].Name})
-			}
-		}
-	}
-	return places, nil
 }

@@ -209,9 +209,8 @@ func (s *Session) OutcomeBy(humans []string) Outcome {
 // tooFew says why nobody can rule on anything, where only some humans may; "" if somebody
 // can.
 func (s *Session) tooFew(humans []string) string {
-	transitions := s.State.Transitions
 	second := s.round().Pending() && s.round().Rulings.Drawn()
-	if s.State.Deciders == nil && !second && !slices.ContainsFunc(transitions, func(t *machine.Transition) bool { return t.Approvals != nil }) {
+	if !second && !s.State.RuledBySome() {
 		return ""
 	}
 	switch {
@@ -222,7 +221,7 @@ func (s *Session) tooFew(humans []string) string {
 		return fmt.Sprintf("Nobody who decides in state %q takes part or is switched on: %s", s.State.Name, strings.Join(s.State.Deciders, ", "))
 	}
 	var why []string
-	for _, t := range transitions {
+	for _, t := range s.State.Transitions {
 		closed := s.WhyClosed(t)
 		if closed == "" && t.Approvals != nil {
 			closed = s.ApprovalsOf(t, humans).Unreachable(t.Name)

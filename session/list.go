@@ -29,11 +29,13 @@ import (
 
 // A ListQuery says which sessions to list. The zero query lists all, the oldest first.
 type ListQuery struct {
-	ID           string          // only those whose id begins like this
-	MachineName  string          // only this machine's
-	Statuses     []Status        // only those with one of these statuses; empty means any
-	State        string          // only those in the state of this name
-	Code         string          // only those that stand still for the reason of this code
+	ID          string   // only those whose id begins like this
+	MachineName string   // only this machine's
+	Statuses    []Status // only those with one of these statuses; empty means any
+	State       string   // only those in the state of this name
+	// Code leaves only those that stand still for the reason of this code. Stores go by
+	// the code in the log; the runner by that of who may rule now (see OutcomeBy).
+	Code         string
 	Subject      string          // only those whose subject begins like this
 	UpdatedAfter specialist.Time // only those that have changed after this moment; 0 means any
 	Reviews      bool            // only those with closed rounds that a human is to look at
