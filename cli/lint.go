@@ -35,6 +35,9 @@ func (a *app) lintCommand() *cobra.Command {
 not meant: states that cannot be reached or left, states without a path to the
 goal, members that are never used.
 
+Of what a session is about: members of its data and of payloads that expressions read
+and that nothing provides, or that may be missing; conditions that read nothing.
+
 Of decisions: specialists who err together and are worth fewer than they are
 ("3 specialists, effective 1.3"), promises that nobody could keep or that nothing is
 promised by, ends of which the file does not say whether they can be undone. With

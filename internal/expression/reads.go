@@ -1,25 +1,36 @@
 package expression
 
 import (
+	"context"
 	"slices"
+	"strings"
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 )
 
-// A Read is a member of data or of metaJson that an expression looks at.
+// A Read is a member of data, metaJson or payload that an expression looks at.
 type Read struct {
 	Variable string
 	Path     []string // the member, and those of it that are looked at in turn
 	Compared []any    // texts, numbers (float64), true and false that it is compared with
 	Yielded  bool     // it is what the expression yields
+	Tested   bool     // the expression asks whether it is there
 }
 
-// Reads returns the members of data and metaJson that an expression names: as data.amount,
-// has(data.amount), data["amount"] or "amount" in data, in the order in which they stand.
-// What it works out when it runs is not among them; nor is anything of one that cannot be
-// compiled.
+// Element stands in the path of a Read for whichever element of a list is looked at.
+const Element = "[]"
+
+// String returns what is read as an expression writes it, with [] for an element of a list.
+func (r *Read) String() string {
+	return strings.ReplaceAll(strings.Join(append([]string{r.Variable}, r.Path...), "."), "."+Element, Element)
+}
+
+// Reads returns the members of data, metaJson and payload that an expression names: as
+// data.amount, has(data.amount), data["amount"] or "amount" in data, and as members of the
+// elements of a list that it goes through, in the order in which they stand. What it works
+// out when it runs is not among them; nor is anything of one that cannot be compiled.
 func Reads(use Use, source string) []Read {
 	_, checked, err := compile(use, source)
 	if err != nil {
@@ -34,14 +45,46 @@ func Reads(use Use, source string) []Read {
 	return r.found
 }
 
+// Constant returns whether a condition holds that reads no variable, so holds always or
+// never; it never does if it fails. Of any other, and of one that cannot be compiled, constant
+// is false.
+func Constant(source string) (holds, constant bool) {
+	env, checked, err := compile(When, source)
+	if err != nil {
+		return false, false
+	}
+	for _, v := range env.Variables() {
+		for _, used := range checked.NativeRep().ReferenceMap() {
+			if used.Name == v.Name() {
+				return false, false
+			}
+		}
+	}
+	e, err := New(When, source)
+	if err != nil {
+		return false, false
+	}
+	holds, _ = e.Holds(context.Background(), &Case{})
+	return holds, true
+}
+
 type reader struct {
-	found  []Read
-	hidden []string // names that mean something else where the reader is
+	found []Read
+	bound []binding // the names that comprehensions around the reader give to what they go through
+}
+
+// A binding is what a name means inside a comprehension; Variable is empty if that is no
+// member.
+type binding struct {
+	name string
+	Read
 }
 
 func (r *reader) walk(e ast.Expr) {
 	if variable, path := r.path(e); len(path) > 0 {
-		r.note(Read{Variable: variable, Path: path})
+		tested := e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly()
+		read := r.note(Read{Variable: variable, Path: path})
+		read.Tested = read.Tested || tested
 		return
 	}
 	switch e.Kind() {
@@ -63,9 +106,13 @@ func (r *reader) walk(e ast.Expr) {
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
 		r.all([]ast.Expr{c.IterRange(), c.AccuInit()})
-		r.hidden = append(r.hidden, c.IterVar(), c.IterVar2())
+		element := binding{name: c.IterVar()}
+		if variable, path := r.path(c.IterRange()); variable != "" && c.IterVar2() == "" {
+			element.Read = Read{Variable: variable, Path: append(path, Element)}
+		}
+		r.bound = append(r.bound, element, binding{name: c.IterVar2()})
 		r.all([]ast.Expr{c.LoopCondition(), c.LoopStep(), c.Result()})
-		r.hidden = r.hidden[:len(r.hidden)-2]
+		r.bound = r.bound[:len(r.bound)-2]
 	}
 }
 
@@ -75,14 +122,20 @@ func (r *reader) all(list []ast.Expr) {
 	}
 }
 
-// path returns which member of data or metaJson an expression is; variable is empty if it
-// is none, and path if it is all of them.
+// path returns which member of a variable an expression is; variable is empty if it is none,
+// and path if it is all of them.
 func (r *reader) path(e ast.Expr) (variable string, path []string) {
 	var of ast.Expr
 	var member string
 	switch e.Kind() {
 	case ast.IdentKind:
-		if name := e.AsIdent(); (name == "data" || name == "metaJson") && !slices.Contains(r.hidden, name) {
+		name := e.AsIdent()
+		for _, b := range slices.Backward(r.bound) {
+			if b.name == name {
+				return b.Variable, slices.Clone(b.Path)
+			}
+		}
+		if name == "data" || name == "metaJson" || name == "payload" {
 			return name, nil
 		}
 		return "", nil
@@ -93,11 +146,14 @@ func (r *reader) path(e ast.Expr) (variable string, path []string) {
 		if c.FunctionName() != operators.Index {
 			return "", nil
 		}
-		name, ok := literal(c.Args()[1]).(string)
-		if !ok {
+		switch key := literal(c.Args()[1]).(type) {
+		case string:
+			of, member = c.Args()[0], key
+		case float64:
+			of, member = c.Args()[0], Element
+		default:
 			return "", nil
 		}
-		of, member = c.Args()[0], name
 	default:
 		return "", nil
 	}
@@ -123,7 +179,7 @@ func (r *reader) compared(c ast.CallExpr) {
 		}
 		name, ok := literal(left).(string)
 		if variable, path := r.path(right); ok && variable != "" {
-			r.note(Read{Variable: variable, Path: append(path, name)})
+			r.note(Read{Variable: variable, Path: append(path, name)}).Tested = true
 		}
 	}
 }
