@@ -60,7 +60,9 @@ func (p *printer) endText(r runner.Result) {
 	case session.Completed.String():
 		fmt.Fprintf(p.out, "%s %s\n", render.Either(r.Session.State.Goal, p.paint.Green("Session complete:"), "Session ended:"), state)
 	case runner.WaitingStatus:
+		var words []string
 		if asks := r.Session.OpenAsks(); r.Session.Waits() {
+			words = []string{"--wait"} // nothing can be done before
 			fmt.Fprintf(p.out, "Session waiting: %s (%s)\n", state, render.Clean(r.Session.WaitsFor()))
 		} else {
 			fmt.Fprintf(p.out, "Session waiting: %s (%s due by %s)\n", state, render.Plural(len(asks), "answer"), dueBy(asks))
@@ -69,7 +71,7 @@ func (p *printer) endText(r runner.Result) {
 			render.About(p.out, r.Session.Subject())
 		}
 		if p.a.keeps() {
-			fmt.Fprintf(p.out, "  %s\n", p.a.Command("resume", id))
+			fmt.Fprintf(p.out, "  %s\n", p.a.Command("resume", id, words...))
 		} else {
 			p.hint("%s, and with it what would come; --wait stays for that, --store PATH keeps it", gone)
 		}

@@ -109,6 +109,8 @@ func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, 
 		return a.stopHint(code, r.Session)
 	case isRefusal(why, session.CodeSetFailed): // the same command would fail again
 		return fmt.Sprintf("nothing is written with this payload; %s shows the data and what else may be decided", a.Command("show", id))
+	case isRefusal(why, session.CodeNotEligible), isRefusal(why, session.CodeClosed): // with any payload
+		return fmt.Sprintf("%s shows what may be decided, and by whom", a.Command("show", id))
 	case isRefusal(why, "nothing_to_withdraw"):
 		return fmt.Sprintf("there is nothing to take back; %s shows which rulings wait", a.Command("show", id, "--as", r.SpecialistID))
 	case !r.IsHuman:

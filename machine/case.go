@@ -90,7 +90,11 @@ func (c *checker) checkExpression(at string, use expression.Use, text string) {
 	switch {
 	case text == "" || c.unread[at]:
 	case !isExpression(text):
-		c.report(at, false, Problem{Code: "bad-expression", Message: fmt.Sprintf("%s is %q, which is no expression", lastOf(at), clip(text, maxNameRunes)), Hint: `begin it with "=", as in "= data.amount > 1000"`})
+		hint := `begin it with "=", as in "= data.amount > 1000"`
+		if use == expression.Due {
+			hint = `begin it with "=", as in "= data.deadline"; a duration that is the same for all belongs into "in"`
+		}
+		c.report(at, false, Problem{Code: "bad-expression", Message: fmt.Sprintf("%s is %q, which is no expression", lastOf(at), clip(text, maxNameRunes)), Hint: hint})
 	default:
 		if err := expression.Check(use, text, nil); err != nil {
 			c.report(at, false, Problem{Code: "bad-expression", Message: err.Error()})

@@ -255,12 +255,12 @@ func (d *decoder) threshold(into **Threshold) func(n *node, path, what string) {
 func (d *decoder) duration(into *Duration) func(n *node, path, what string) {
 	return func(n *node, path, what string) {
 		if n.kind != stringNode {
-			d.report(n.line, n.col, Problem{Path: path, Code: "bad-duration", Message: fmt.Sprintf("%s must be a string such as \"30s\", not %s", what, n.kind), Hint: "write a number and a unit, such as \"90s\" or \"5m\""})
+			d.report(n.line, n.col, Problem{Path: path, Code: "bad-duration", Message: fmt.Sprintf("%s must be a string such as \"30s\", not %s", what, n.kind), Hint: durationHint})
 			return
 		}
 		v, err := time.ParseDuration(n.text)
 		if err != nil || v <= 0 || v > maxDuration {
-			d.report(n.line, n.col, Problem{Path: path, Code: "bad-duration", Message: fmt.Sprintf("%s is %q, not a duration above 0 and up to %s", what, clip(n.text, 40), Duration(maxDuration)), Hint: "write a number and a unit, such as \"90s\" or \"5m\""})
+			d.report(n.line, n.col, Problem{Path: path, Code: "bad-duration", Message: fmt.Sprintf("%s is %q, not a duration above 0 and up to %s", what, clip(n.text, 40), Duration(maxDuration)), Hint: durationHint})
 			return
 		}
 		*into = Duration(v)

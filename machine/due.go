@@ -52,7 +52,7 @@ func copyDue(d *Due) *Due {
 
 const (
 	dueHint      = `write how long the state may take, such as "24h", or {"in": "24h", "remind": ["4h"], "then": "escalate"}`
-	durationHint = `write a number and a unit, such as "90s" or "5m"`
+	durationHint = `write a number and a unit, such as "90s", "5m" or "24h"`
 )
 
 // Reading.

@@ -15,7 +15,8 @@ import (
 // What a machine says of the data of its sessions, held against what it declares of them:
 // members that an expression reads and that nothing provides (INPUT001), or that need not be
 // there (INPUT002), the same of payloads and parameters (PARAM002), states that data could close
-// altogether (WHEN001), conditions that are none (WHEN002), and timers that never come (DUE001).
+// altogether (WHEN001), conditions that are none (WHEN002),
+// texts that look like expressions (SET001), and timers that never come (DUE001).
 // A member is provided if the schema of the input names it anywhere at its top level, whatever
 // else that says of it, or if a transition sets it. metaJson never changes, so for it only the
 // input counts.
@@ -31,6 +32,7 @@ func (l *linter) cases() {
 		for _, t := range l.m.states[i].Transitions {
 			for _, a := range t.Set {
 				r.set[a.Member] = true
+				l.unmarked(t, a)
 			}
 		}
 	}
@@ -75,6 +77,17 @@ func (l *linter) conditional(s *State) {
 	l.report(s.Path()+"/transitions", true, Problem{Code: "WHEN001",
 		Message: fmt.Sprintf("state %q has only transitions with conditions: a session in which none holds fails (dead_end)", s.Name),
 		Hint:    "add a transition without a condition, such as one that asks a human"})
+}
+
+// unmarked looks for a text that is written as it stands and reads like an expression.
+func (l *linter) unmarked(t *Transition, a Assignment) {
+	var text string
+	if a.Expression != "" || json.Unmarshal(a.Value, &text) != nil || isExpression(text) || len(expression.Reads(expression.Set, text)) == 0 {
+		return
+	}
+	l.report(pointer(t.Path()+"/set", a.Member), false, Problem{Code: "SET001",
+		Message: fmt.Sprintf("transition %q writes the text %q into %q, and not what that reads", t.Name, clip(text, maxNameRunes), a.Member),
+		Hint:    `begin it with "="; if the text itself is meant, write an expression that yields it: "= '…'"`})
 }
 
 // timers looks for timers and reminders that never come.

@@ -81,6 +81,14 @@ func TestLintOfCases(t *testing.T) {
 		{setting(``, `▶"= payload.amount"`), []string{`[PARAM002] the expression reads payload.amount without has(), and no parameters require it: where it is missing nothing is executed (set_failed)`}},
 		{setting(``, `"= has(payload.amount) && \"x\" in payload ? payload.amount.more : payload"`), nil},
 
+		// A forgotten sign in front.
+		{setting(``, `▶"payload.amount"`), []string{`[SET001] transition "t" writes the text "payload.amount" into "x", and not what that reads`}},
+		{setting(``, `▶"data.total + 1"`), []string{`[SET001] transition "t" writes the text "data.total + 1" into "x", and not what that reads`}},
+		{setting(``, `"Payment data. See payload.amount"`), nil},
+		{setting(``, `"by"`), nil},
+		{setting(``, `"==data.total"`), nil},
+		{setting(``, `{"of":"data.total"}`), nil},
+
 		// Names in every part of a schema count, and so does what it leaves open.
 		{reading(`{"allOf":[{"$ref":"#/$defs/c"}],"anyOf":[{"required":["d"]}],"$defs":{"c":{"properties":{"c":true}}}}`, `"= has(data.c) && data.d"`), nil},
 		{reading(`{"allOf":[{"$ref":"#/$defs/c"}],"$defs":{"c":{"properties":{"c":true}},"e":{"properties":{"e":true}}}}`, `▶"= data.e"`), []string{`[INPUT001] the expression reads "e" of data, and input does not declare it and no transition sets it`}},

@@ -28,7 +28,7 @@ func TestProblems(t *testing.T) {
 	const rename = "choose a short name of printable characters"
 	const quorum = `it may be "any", "majority", "all", or how many must answer, from 1`
 	const sign = `where a human must agree, write "irreversible": true on the transition`
-	const write = `write a number and a unit, such as "90s" or "5m"`
+	const write = `write a number and a unit, such as "90s", "5m" or "24h"`
 	const needsBayes = `let an arbiter with "strategyFnName": "bayes" decide it`
 	const share = "say which share of automatic decisions may be wrong, such as 0.05"
 	const anotherHuman = `declare another one ("role": "proposer", "isHuman": true), or write "when": "after"`
@@ -234,14 +234,14 @@ func TestProblems(t *testing.T) {
 			{"role":"proposer","specialistId":"u","strategyWebhookUrl":"https://example.com","webhookTokenName":"T"}]}`,
 			[]string{`[bad-name] machineName "a:b" contains a colon, which Basic authentication of webhooks cannot carry | choose a name without a colon`}},
 		{due(`▶5`), []string{`[wrong-type] due must be a duration or an object, not a number`}},
-		{due(`▶"1 day"`), []string{`[bad-duration] due is "1 day", not a duration above 0 and up to 8760h0m0s | write a number and a unit, such as "90s" or "5m"`}},
-		{due(`▶"8761h"`), []string{`[bad-duration] due is "8761h", not a duration above 0 and up to 8760h0m0s | write a number and a unit, such as "90s" or "5m"`}},
+		{due(`▶"1 day"`), []string{`[bad-duration] due is "1 day", not a duration above 0 and up to 8760h0m0s | write a number and a unit, such as "90s", "5m" or "24h"`}},
+		{due(`▶"8761h"`), []string{`[bad-duration] due is "8761h", not a duration above 0 and up to 8760h0m0s | write a number and a unit, such as "90s", "5m" or "24h"`}},
 		{due(`▶{}`), []string{`[missing-field] due of state "a" says neither in nor at | write how long the state may take, such as "24h", or {"in": "24h", "remind": ["4h"], "then": "escalate"}`}},
 		{due(`▶{"in":"1h","at":"= now"}`), []string{`[contradiction] due of state "a" says both in and at | remove one of the two`}},
-		{due(`{"at":▶"24h"}`), []string{`[bad-expression] at is "24h", which is no expression | begin it with "=", as in "= data.amount > 1000"`}},
+		{due(`{"at":▶"24h"}`), []string{`[bad-expression] at is "24h", which is no expression | begin it with "=", as in "= data.deadline"; a duration that is the same for all belongs into "in"`}},
 		{due(`{"at":▶"= 24"}`), []string{`[bad-expression] the expression yields int, not a text`}},
 		{due(`{"in":"1h","remind":▶"1h"}`), []string{`[wrong-type] remind must be an array, not a string`}},
-		{due(`{"in":"1h","remind":[▶"0s"]}`), []string{`[bad-duration] remind[0] is "0s", not a duration above 0 and up to 8760h0m0s | write a number and a unit, such as "90s" or "5m"`}},
+		{due(`{"in":"1h","remind":[▶"0s"]}`), []string{`[bad-duration] remind[0] is "0s", not a duration above 0 and up to 8760h0m0s | write a number and a unit, such as "90s", "5m" or "24h"`}},
 		{due(`{"in":"1h","then":▶"u"}`), []string{`[unknown-transition] due of state "a" executes "u", which is no transition of the state | name one of its transitions`}},
 		{due(`{"in":"1h",▶"than":"t"}`), []string{`[unknown-field] due has no field "than" | did you mean "then"?`}},
 		{strings.Replace(due(`{"in":"1h","then":▶"t"}`), `"t":"b"`, `"t":{"target":"b","irreversible":true}`, 1), []string{`[bad-timer] due of state "a" executes "t", which cannot be undone | only humans execute what is irreversible: let the timer lead to a state where they are asked`}},
@@ -287,7 +287,7 @@ func TestProblemsInOnePass(t *testing.T) {
 		`[wrong-type] state "b" must be an object, not a number`,
 		none, none,
 		`[duplicate-id] specialist "s" is already in this list, as entry 0 | every specialist of a list needs an id of its own`,
-		`[bad-duration] timeout must be a string such as "30s", not a number | write a number and a unit, such as "90s" or "5m"`,
+		`[bad-duration] timeout must be a string such as "30s", not a number | write a number and a unit, such as "90s", "5m" or "24h"`,
 	)
 }
 

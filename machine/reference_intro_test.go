@@ -210,7 +210,8 @@ text; ~--meta key:=value~ is JSON in any case.
 ~metaJson~, completed by the ~default~s of the members of ~input~, and transitions write them.
 
 **~set~** of a transition names the members that it writes: a JSON value, or an expression.
-A text that begins with ~==~ is written without its first ~=~. All values are worked out from
+A text that begins with ~==~ is written without its first ~=~; of one that reads like an
+expression, but does not begin with ~=~, ~dialai lint~ warns (~SET001~). All values are worked out from
 the data as they were, then written together when the transition is executed. If an expression
 fails, or the data would be larger than 256 KiB or nested deeper than 64 levels, the transition
 is not executed. A decision of the engine then waits for a human (~set_failed~); the ruling of
@@ -221,7 +222,7 @@ when a round opens, and recorded. A transition whose condition does not hold, or
 closed in that round: models are not offered it, proposals of it are not legal, and no human
 can choose it. A question shows it with its condition. Where all are closed, the session fails
 (~dead_end~). ~dialai lint~ warns of states that have only transitions with conditions
-(~WHEN001~).
+(~WHEN001~), and of conditions that read nothing, so hold always or never (~WHEN002~).
 
 **~subject~** says in a few words what a session is about. The text stands beside the id of
 the session in lists and questions, cut at 120 characters. It is evaluated at the start and
@@ -229,7 +230,12 @@ whenever data are written, and recorded; where it fails it is empty.
 
 With ~input~, ~dialai lint~ warns of expressions that read a member of ~data~ or ~metaJson~
 that ~input~ does not declare and no ~set~ writes, that compare one with what ~input~ never
-lets it be, or that yield one of a type that does not fit (~INPUT001~).
+lets it be, or that yield one of a type that does not fit (~INPUT001~). It follows them into
+objects, and into the elements of lists that ~items~ describes. A ~when~, ~set~ or ~due.at~ that
+reads a member that is missing fails; lint names those that ~input~ does not require and gives
+no default, where neither the expression nor, for ~set~, the transition's ~when~ tests for them
+(~INPUT002~). What ~set~ reads of ~payload~ is held against the ~parameters~ of the transition in
+the same way, with or without ~input~ (~PARAM002~).
 
 ## Who may rule
 
