@@ -45,7 +45,8 @@ var offered = map[string]string{
 	"control.CredentialID":  "for a server",
 	"control.NewCredential": "for a server",
 	"control.NewMemory":     "for a server",
-	"control.StoredReceipt": "for who writes a store",
+
+	"store.OpenControl": "for a server",
 
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",

@@ -19,8 +19,8 @@ func (s *SQLite) AppendAudit(ctx context.Context, e specialist.AuditEntry) error
 	if err != nil {
 		return err
 	}
-	return s.out.do(&job{ctx: ctx, write: func(ctx context.Context, st *statements) error {
-		return appendAudit(ctx, st, e.SessionID, entry)
+	return s.out.do(&job{ctx: ctx, write: func(ctx context.Context) error {
+		return appendAudit(ctx, &s.stmts, e.SessionID, entry)
 	}})
 }
 

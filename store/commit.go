@@ -119,7 +119,7 @@ func (s *SQLite) Commit(ctx context.Context, c *session.Change) (err error) {
 		return err
 	}
 	s.lookUp(p, c)
-	j := &job{ctx: ctx, write: p.write}
+	j := &job{ctx: ctx, write: func(ctx context.Context) error { return p.write(ctx, &s.stmts) }}
 	if err := s.out.do(j); err != nil {
 		s.mu.Lock()
 		s.cache.sessions.Delete(c.After.ID)
@@ -294,12 +294,12 @@ func appendRoster(ctx context.Context, st *statements, machine int64, name strin
 
 // Register implements [session.RosterStore].
 func (s *SQLite) Register(ctx context.Context, machineName string, before int64, e session.RosterEvent) error {
-	err := s.out.do(&job{ctx: ctx, write: func(ctx context.Context, st *statements) error {
-		id, err := machineRow(ctx, st, machineName)
+	err := s.out.do(&job{ctx: ctx, write: func(ctx context.Context) error {
+		id, err := machineRow(ctx, &s.stmts, machineName)
 		if err != nil {
 			return err
 		}
-		return appendRoster(ctx, st, id, machineName, before, e)
+		return appendRoster(ctx, &s.stmts, id, machineName, before, e)
 	}})
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,6 @@ type committer struct {
 	done  chan struct{}
 	begin *sql.Stmt
 	end   *sql.Stmt
-	stmts statements
 	all   []*sql.Stmt // of conn
 
 	dataVersion *sql.Stmt
@@ -50,7 +49,7 @@ type committer struct {
 // A job is one commit.
 type job struct {
 	ctx     context.Context
-	write   func(ctx context.Context, st *statements) error
+	write   func(ctx context.Context) error                 // with statements that were prepared for it
 	alone   func(ctx context.Context, conn *sql.Conn) error // in place of write: with no transaction under way
 	err     error                                           // what became of it
 	foreign bool                                            // somebody outside this process has written since the last batch
@@ -68,13 +67,13 @@ func skip(err error) error { return skipError{err} }
 // maxBatch bounds how many jobs share a transaction.
 const maxBatch = 256
 
-func newCommitter(ctx context.Context, db *sql.DB, path string) (*committer, error) {
+func newCommitter(ctx context.Context, db *sql.DB, path string, prepare func(*preparer)) (*committer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := &committer{conn: conn, jobs: make(chan *job, maxBatch), done: make(chan struct{})}
-	if err := c.prepare(ctx); err != nil {
+	if err := c.prepare(ctx, prepare); err != nil {
 		c.release()
 		return nil, err
 	}
@@ -85,12 +84,12 @@ func newCommitter(ctx context.Context, db *sql.DB, path string) (*committer, err
 	return c, nil
 }
 
-func (c *committer) prepare(ctx context.Context) error {
+func (c *committer) prepare(ctx context.Context, prepare func(*preparer)) error {
 	p := preparer{ctx: ctx, conn: c.conn}
 	p.prepare(&c.begin, `BEGIN IMMEDIATE`)
 	p.prepare(&c.end, `COMMIT`)
 	p.prepare(&c.dataVersion, `PRAGMA data_version`)
-	c.stmts.prepare(&p)
+	prepare(&p)
 	c.all = p.all
 	if p.err != nil {
 		return p.err
@@ -253,13 +252,13 @@ func (c *committer) alone(j *job) error {
 
 // writeSafely writes, and makes an error of a panic: the transaction is rolled back, and
 // the jobs of other sessions are written without this one.
-func (j *job) writeSafely(ctx context.Context, s *statements) (err error) {
+func (j *job) writeSafely(ctx context.Context) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic while writing: %v", v)
 		}
 	}()
-	return j.write(ctx, s)
+	return j.write(ctx)
 }
 
 func (c *committer) transaction(batch []*job) (err error) {
@@ -284,7 +283,7 @@ func (c *committer) transaction(batch []*job) (err error) {
 	c.seen = version
 	for _, j := range batch {
 		j.foreign, j.err = foreign, nil
-		err := j.writeSafely(ctx, &c.stmts)
+		err := j.writeSafely(ctx)
 		var skipped skipError
 		switch {
 		case errors.As(err, &skipped):

@@ -5,14 +5,23 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/session"
 )
 
 // WriterExec runs a statement on the connection that writes, to make it fail as
 // a full disk would.
 func (s *SQLite) WriterExec(query string) error {
-	return s.out.do(&job{ctx: context.Background(), write: func(ctx context.Context, _ *statements) error {
+	return s.out.do(&job{ctx: context.Background(), write: func(ctx context.Context) error {
 		_, err := s.out.conn.ExecContext(ctx, query)
+		return err
+	}})
+}
+
+// WriterExec runs a statement on the connection that writes.
+func (c *Control) WriterExec(query string) error {
+	return c.out.do(&job{ctx: context.Background(), write: func(ctx context.Context) error {
+		_, err := c.out.conn.ExecContext(ctx, query)
 		return err
 	}})
 }
@@ -38,7 +47,7 @@ func (s *SQLite) Plan(t testing.TB, q session.ListQuery) (text string) {
 // Migrations returns the name and checksum of every migration, also of those that
 // were replaced.
 func Migrations(t *testing.T) (list []string) {
-	for dir, prefix := range map[string]string{"migrations": "", "migrations/replaced": "replaced/"} {
+	for dir, prefix := range map[string]string{"migrations": "", "migrations/replaced": "replaced/", "migrations/control": "control/"} {
 		all, err := migrations(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +62,7 @@ func Migrations(t *testing.T) (list []string) {
 
 // CommitWhile calls f inside a transaction that writes nothing else, and commits it.
 func (s *SQLite) CommitWhile(f func() error) error {
-	return s.out.do(&job{ctx: context.Background(), write: func(context.Context, *statements) error { return f() }})
+	return s.out.do(&job{ctx: context.Background(), write: func(context.Context) error { return f() }})
 }
 
 // Through returns options with which SQLite goes through one of its VFSes.
@@ -72,4 +81,18 @@ func (s *SQLite) Ints(query string) (list []int64, err error) {
 		list = append(list, n)
 	}
 	return list, nil
+}
+
+// Plan returns how SQLite goes about a list of a table.
+func (c *Control) Plan(t testing.TB, table string, q control.Query) (text string) {
+	part, args := paged(q, "tenant", "id")
+	var id, parent, unused int
+	var detail string
+	for err := range scan(c.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN SELECT * FROM "+table+part, args...)).into(&id, &parent, &unused, &detail) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += detail + "\n"
+	}
+	return text
 }

@@ -32,11 +32,19 @@ import (
 // rule: the text it had is kept in migrations/replaced, files that it made are known
 // by their schema, and the fifth migration brings them to what it is now.
 
-//go:embed migrations/*.sql migrations/replaced/*.sql
+//go:embed migrations/*.sql migrations/replaced/*.sql migrations/control/*.sql
 var migrationFiles embed.FS
 
-// recordedFrom is the first schema in which files say which migrations made them.
-const recordedFrom = 5
+// kinds are all kinds of files.
+var kinds = []*kind{&sessions, &controls}
+
+// sessions are the files that hold the sessions of an engine.
+var sessions = kind{name: "sessions", applicationID: sessionsID, dir: "migrations", recordedFrom: recordedFrom, after: afterSessions}
+
+const (
+	sessionsID   = 0x6469616c // "dial" in ASCII
+	recordedFrom = 5
+)
 
 // A migration is one step from a schema to the next.
 type migration struct {
@@ -71,8 +79,8 @@ func migrations(dir string) ([]migration, error) {
 	return list, nil
 }
 
-// allMigrations returns those of this program; their number is the newest schema.
-func allMigrations() ([]migration, error) { return migrations("migrations") }
+// migrations returns those of this program; their number is the newest schema.
+func (k *kind) migrations() ([]migration, error) { return migrations(k.dir) }
 
 // A MigrationError says that another migration ran in a file than the one this program
 // has under that number.
@@ -207,11 +215,11 @@ func objects(ctx context.Context, q querier, read func(text string) string) (map
 	return list, nil
 }
 
-// applyMigrations applies what a file of a schema lacks, each migration with its
-// record in a transaction of its own, and returns their names.
-func applyMigrations(ctx context.Context, db *sql.DB, all []migration, current int) ([]string, error) {
+// apply applies what a file of a schema lacks, each migration with its record in a
+// transaction of its own, and returns their names.
+func (k *kind) apply(ctx context.Context, db *sql.DB, all []migration, current int) ([]string, error) {
 	made := all[:current]
-	if current < recordedFrom {
+	if int64(current) < k.recordedFrom {
 		var err error
 		if made, err = ran(ctx, db, all, current); err != nil {
 			return nil, err
@@ -220,7 +228,10 @@ func applyMigrations(ctx context.Context, db *sql.DB, all []migration, current i
 	var steps []*goose.Migration
 	for _, m := range all {
 		steps = append(steps, goose.NewGoMigration(m.version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
-			return m.apply(ctx, tx, all, made)
+			if _, err := tx.ExecContext(ctx, m.up); err != nil {
+				return err
+			}
+			return k.after(ctx, tx, m, all, made)
 		}}, nil))
 	}
 	p, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithGoMigrations(steps...), goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
@@ -235,12 +246,8 @@ func applyMigrations(ctx context.Context, db *sql.DB, all []migration, current i
 	return names, err
 }
 
-// apply applies one migration inside its transaction. made are those that made the
-// file before any of this.
-func (m migration) apply(ctx context.Context, tx *sql.Tx, all, made []migration) error {
-	if _, err := tx.ExecContext(ctx, m.up); err != nil {
-		return err
-	}
+// afterSessions is what follows a migration of a file of sessions.
+func afterSessions(ctx context.Context, tx *sql.Tx, m migration, all, made []migration) error {
 	switch {
 	case m.version == 1:
 		return ours(ctx, tx)
@@ -259,6 +266,11 @@ func ours(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO secrets (name, value) VALUES ('store', ?)`, secret); err != nil {
 		return err
 	}
+	return mark(ctx, tx, sessionsID)
+}
+
+// mark marks a file as one of a kind.
+func mark(ctx context.Context, tx *sql.Tx, applicationID int64) error {
 	_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID))
 	return err
 }

@@ -25,10 +25,10 @@ type fileOwner struct {
 // become part of a path.
 func isOwnerName(s string) bool { return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == "" }
 
-func (s *SQLite) ownerDir() string { return s.path + ".owners" }
+func (s *file) ownerDir() string { return s.path + ".owners" }
 
-// Claim implements [session.OwnerStore].
-func (s *SQLite) Claim(context.Context) (session.Owner, error) {
+// claim makes this process an owner.
+func (s *file) claim() (session.Owner, error) {
 	if err := os.MkdirAll(s.ownerDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
@@ -42,8 +42,8 @@ func (s *SQLite) Claim(context.Context) (session.Owner, error) {
 	return &fileOwner{name, lock}, nil
 }
 
-// Alive implements [session.OwnerStore].
-func (s *SQLite) Alive(_ context.Context, name string) (bool, error) {
+// alive reports whether an owner lives.
+func (s *file) alive(name string) (bool, error) {
 	if !isOwnerName(name) {
 		return false, nil
 	}
@@ -62,6 +62,12 @@ func (s *SQLite) Alive(_ context.Context, name string) (bool, error) {
 	os.Remove(path) // nobody will ever use this name again
 	return false, lock.Unlock()
 }
+
+// Claim implements [session.OwnerStore].
+func (s *SQLite) Claim(context.Context) (session.Owner, error) { return s.claim() }
+
+// Alive implements [session.OwnerStore].
+func (s *SQLite) Alive(_ context.Context, name string) (bool, error) { return s.alive(name) }
 
 // Name implements [session.Owner].
 func (o *fileOwner) Name() string { return o.name }

@@ -115,7 +115,7 @@ func (b *rebuild) write() error {
 
 // migrate gives the new file its tables.
 func (b *rebuild) migrate() error {
-	all, err := allMigrations()
+	all, err := sessions.migrations()
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (b *rebuild) migrate() error {
 		return err
 	}
 	defer pool.Close()
-	_, err = applyMigrations(b.ctx, pool, all, 0)
+	_, err = sessions.apply(b.ctx, pool, all, 0)
 	return err
 }
 

@@ -18,7 +18,7 @@ func (a *audit) file() []check {
 
 // checkOwnSchema holds the text of tables and indexes against the migrations.
 func (a *audit) checkOwnSchema(ctx context.Context) error {
-	all, err := allMigrations()
+	all, err := sessions.migrations()
 	if err != nil {
 		return err
 	}
@@ -26,8 +26,8 @@ func (a *audit) checkOwnSchema(ctx context.Context) error {
 	if err := a.q.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil {
 		return err
 	}
-	if id != applicationID {
-		return differs(inFile, "file", "its application id is %#x instead of %#x", id, applicationID)
+	if id != sessions.applicationID {
+		return differs(inFile, "file", "its application id is %#x instead of %#x", id, sessions.applicationID)
 	}
 	err = checkSchema(ctx, a.q, all, meaning)
 	if e, ok := errors.AsType[*SchemaError](err); ok {
@@ -45,7 +45,7 @@ func (a *audit) checkOwnSchema(ctx context.Context) error {
 
 // checkVersions holds what is recorded of migrations against the program's.
 func (a *audit) checkVersions(ctx context.Context) error {
-	all, err := allMigrations()
+	all, err := sessions.migrations()
 	if err != nil {
 		return err
 	}
