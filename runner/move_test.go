@@ -211,6 +211,91 @@ func TestMoveKeepsExcluded(t *testing.T) {
 	b.refused(err, runner.ErrForbidden, `bob may not choose "pay": they ruled in state "check" (exclude: check)`)
 }
 
+// TestMoveKeepsVisits: how often a session has come into a state is counted on when a move gives
+// the state another name, and so are visits of two states that become one; the name is free for
+// another state then, and where the session began is counted, whatever state later ones begin in
+// (cases.md 3.1, 8.3).
+func TestMoveKeepsVisits(t *testing.T) {
+	b := newBench(t)
+	machineOf := func(initial, check, look string) *machine.Machine {
+		return parse(t, `{"machineName":"m","initialState":"`+initial+`","goalState":"done","specialists":[{"role":"proposer","specialistId":"ann","isHuman":true}],
+		  "states":{"`+check+`":{"transitions":{"stay":"`+check+`","on":"`+look+`","end":{"target":"done","when":"= visits < 5"}}},"`+look+`":{"transitions":{"stay":"`+look+`","on":"`+check+`","end":"done"}},"start":{"transitions":{"on":"`+check+`","end":"done"}},"done":{}}}`)
+	}
+	s := b.start(machineOf("check", "check", "look"))
+	want := func(visits map[string]int) {
+		t.Helper()
+		b.forget()
+		for _, s := range []*session.Session{b.now(s), b.fork(s, 0)} {
+			for name, n := range visits {
+				if got := s.Visits(s.Machine().State(name)); got != n {
+					t.Errorf("%s was visited %d times, want %d", name, got, n)
+				}
+			}
+		}
+	}
+	_, err := b.move(s, machineOf("check", "check", "view"), "look", "view") // before any step
+	b.ok(err)
+	b.executed(s, "ann", "stay")
+	b.executed(s, "ann", "on")
+	b.executed(s, "ann", "on")
+	want(map[string]int{"check": 3, "view": 1, "start": 0})
+	_, err = b.move(s, machineOf("start", "audit", "view"), "check", "audit")
+	b.ok(err)
+	want(map[string]int{"audit": 3, "view": 1, "start": 0})
+	b.executed(s, "ann", "stay")
+	want(map[string]int{"audit": 4, "view": 1})
+	now, err := b.move(s, machineOf("start", "view", "check"), "audit", "view") // two become one
+	if b.ok(err); len(now.Closed()) != 1 {
+		t.Errorf("closed after 5 visits: %+v", now.Closed())
+	}
+	want(map[string]int{"view": 5, "check": 0})
+	b.executed(s, "ann", "on")
+	b.executed(s, "ann", "on")
+	want(map[string]int{"view": 6, "check": 1})
+}
+
+// TestMoveKeepsReviews: a closed round of a state that a move renames is reviewed on, drawn or
+// not, by those who decide in the state that has taken its place (cases.md 4.1, 8.3).
+func TestMoveKeepsReviews(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "on")
+	machineOf := func(open, who string) *machine.Machine {
+		return parse(t, `{"machineName":"m","initialState":"`+open+`","goalState":"done","states":{"zero":{"transitions":{"on":"`+open+`"}},"`+open+`":{"deciders":["`+who+`"],"audit":{"rate":1},"transitions":{"on":"check","stop":"done"}},"check":{"transitions":{"pay":"done","back":"`+open+`"}},"done":{}},
+		  "specialists":[`+fn("a")+`,`+human("ann")+`,`+human("erin")+`,`+arb("firstProposal")+`]}`)
+	}
+	s := b.start(machineOf("open", "ann"))
+	b.stepTo(s, runner.TickAdvanced)
+	plain := b.start(b.undrawn("open"))
+	b.stepTo(plain, runner.TickAdvanced)
+	for _, m := range []*machine.Machine{machineOf("begin", "erin"), machineOf("gate", "erin")} {
+		_, err := b.move(s, m, machine.StateName(b.now(s).Reviews()[0].State.Name), machine.StateName(m.Initial().Name))
+		b.ok(err)
+	}
+	_, err := b.move(plain, b.undrawn("gate"), "open", "gate")
+	b.ok(err)
+	b.forget()
+	if got := b.reviews(); got != "[audit of round 1 for [erin]]" {
+		t.Fatalf("there waits %s", got)
+	}
+	if _, err := b.review(s, 1, "ann", "on"); !hasCode(err, "not_human") {
+		t.Errorf("ann, who decides there no more: %v", err)
+	}
+	_, err = b.review(s, 1, "erin", "stop")
+	b.ok(err)
+	_, err = b.review(plain, 1, "ann", "stop")
+	b.ok(err)
+	if o := b.lessons()[0].Outcome; o.State != "open" || o.Truth != "stop" || b.reviews() != "[]" {
+		t.Errorf("the outcome is %+v, there waits %s", o, b.reviews())
+	}
+}
+
+// undrawn is a machine with a state of that name first, in which the engine decides.
+func (b *bench) undrawn(open string) *machine.Machine {
+	b.Helper()
+	return parse(b.TB, `{"machineName":"n","initialState":"`+open+`","goalState":"done","states":{"`+open+`":{"transitions":{"on":"check","stop":"done"}},"check":{"transitions":{"pay":"done"}},"done":{}},
+	  "specialists":[`+fn("a")+`,`+human("ann")+`,`+arb("firstProposal")+`]}`)
+}
+
 // TestMoveThereAndBack: under a definition that the session has had before, read from its file
 // anew, conditions are evaluated as ever, and what was written stays also under one that
 // writes nothing (cases.md 2.1, 3.1).

@@ -113,13 +113,15 @@ func (r *Runner) reviewOf(ctx context.Context, s *session.Session, roundID strin
 	}
 	var found *session.Review
 	var reviewed bool
+	var was string
 	f := &session.Folder{}
 	f.Closing = func(now *session.Session, o *session.OpenRound, d *session.Executed) {
 		key := specialist.RoundKey{Session: s.ID, Round: d.Round, Attempt: d.Attempt}
 		if key.ID() != roundID {
 			return
 		}
-		found = &session.Review{Kind: session.Audit, Key: key, State: d.Transition.From, Since: d.At, Outcome: session.Automatic(now, o, d)}
+		was = d.Transition.From.Name
+		found = &session.Review{Kind: session.Audit, Key: key, State: s.StateNow(was, now.Executed+1), Since: d.At, Outcome: session.Automatic(now, o, d)}
 		found.Outcome.Unasked, reviewed = true, d.IsHuman
 	}
 	f.Applied = func(_ int64, ev session.Event, _, _ spend.Book) {
@@ -140,6 +142,8 @@ func (r *Runner) reviewOf(ctx context.Context, s *session.Session, roundID strin
 		return nil, refuse(ErrReviewed, "retracted", "%s has taken the ruling on round %d back: nobody learns from it, so there is nothing to review", d.SpecialistID, d.Round)
 	case reviewed:
 		return nil, refuse(ErrReviewed, "reviewed", "round %s was decided or reviewed by a human already", roundID)
+	case found.State == nil:
+		return nil, refuse(ErrIllegal, "no_state", "round %s was in state %q, which the definition does not have to which session %s was moved", roundID, was, s.ID)
 	}
 	return found, nil
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -89,7 +90,7 @@ func applyMoved(s *Session, o *OpenRound, d *Moved) {
 	due := s.State.Due
 	s.former = append(slices.Clip(s.former), s.Program)
 	if len(d.States) > 0 {
-		s.renamed = append(slices.Clip(s.renamed), renaming{d.States, s.Executed})
+		s.renamed = append(slices.Clip(s.renamed), s.renaming(d.States))
 	}
 	s.Program, s.State = d.Program.Like(was), d.State
 	s.facts = s.facts.moved(s, d)
@@ -100,7 +101,7 @@ func applyMoved(s *Session, o *OpenRound, d *Moved) {
 		cleared := s.guard.Clear()
 		s.guard = &cleared
 	}
-	s.reviews = s.reviewsUnder(d.Program.Machine)
+	s.reviews = s.reviewsUnder(d)
 }
 
 // A moveNotice tells whoever is asked in a round that the session was moved in it.
@@ -144,7 +145,26 @@ func (s *Session) MoveNotices() (texts []string) {
 // A renaming says which states have another name from a move on.
 type renaming struct {
 	states map[string]string // by the former name
+	visits map[string]int32  // of the states that they are now, until then
 	steps  int32             // executed before
+}
+
+// renaming returns that states have other names from now on.
+func (s *Session) renaming(states map[string]string) renaming {
+	r := renaming{states, map[string]int32{}, s.Executed}
+	for was, now := range states {
+		if _, ok := r.visits[now]; !ok {
+			r.visits[now] = s.visits(now)
+		}
+		r.visits[now] += s.visits(was)
+	}
+	return r
+}
+
+// StateNow returns the state in which a step was executed, counted from 1, as it is in the
+// present definition: by the name that it had then. It is nil if that has it no more.
+func (s *Session) StateNow(name string, step int32) *machine.State {
+	return s.Machine().State(s.stateNow(name, step))
 }
 
 // stateNow returns the present name of the state in which a step was executed, counted from 1.
@@ -170,10 +190,11 @@ func (c *caseFacts) moved(s *Session, d *Moved) *caseFacts {
 	return &caseFacts{data: m.FirstData(c.data.JSON()), subject: d.Subject}
 }
 
-// reviewsUnder returns the reviews whose states another definition has.
-func (s *Session) reviewsUnder(m *machine.Machine) (list []*Review) {
+// reviewsUnder returns the reviews whose states the definition has to which the session was
+// moved.
+func (s *Session) reviewsUnder(d *Moved) (list []*Review) {
 	for _, v := range s.reviews {
-		if state := m.State(v.State.Name); state != nil {
+		if state := d.Program.Machine.State(cmp.Or(d.States[v.State.Name], v.State.Name)); state != nil {
 			next := *v
 			next.State = state
 			list = append(list, &next)

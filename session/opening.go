@@ -56,10 +56,7 @@ func (o *Opening) Release() {
 }
 
 func (o *Opening) fill(s *Session) []Event {
-	program := s.Program
-	if len(s.former) > 0 {
-		program = s.former[0]
-	}
+	program := s.firstProgram()
 	initial := program.Machine.Initial()
 	o.created, o.opened = Created{Program: program, Options: s.Options()}, RoundOpened{Round: 1, State: initial, Closed: s.Options().Closed, Due: s.Options().Due}
 	events := append(o.room[:0], Event{s.CreatedAt, &o.created}, Event{s.CreatedAt, &o.opened})

@@ -128,17 +128,37 @@ func (s *Session) History() []*Executed {
 }
 
 // Visits returns how often the session has entered the state, the start
-// included.
-func (s *Session) Visits(st *machine.State) int {
-	for e := s.last; e != nil; e = e.Previous {
-		if e.Transition.Target == st.Name { // of whichever definition
-			return int(e.Visits)
+// included, also under names that the state had before the session was moved.
+func (s *Session) Visits(st *machine.State) int { return int(s.visits(st.Name)) }
+
+func (s *Session) visits(name string) int32 {
+	moves := s.renamed
+	for e, step := s.last, s.Executed; ; e, step = e.Previous, step-1 {
+		for ; len(moves) > 0 && moves[len(moves)-1].steps >= step; moves = moves[:len(moves)-1] {
+			r := &moves[len(moves)-1]
+			if _, other := r.states[name]; other {
+				return 0
+			} else if n, ok := r.visits[name]; ok {
+				return n
+			}
+		}
+		switch {
+		case e == nil && name == s.firstProgram().Machine.Initial().Name:
+			return 1
+		case e == nil:
+			return 0
+		case e.Transition.Target == name: // of whichever definition
+			return e.Visits
 		}
 	}
-	if st == s.Machine().Initial() {
-		return 1
+}
+
+// firstProgram is that by which the session began.
+func (s *Session) firstProgram() *Program {
+	if len(s.former) > 0 {
+		return s.former[0]
 	}
-	return 0
+	return s.Program
 }
 
 // OpenAsks returns the asks of this round that have not been answered.
