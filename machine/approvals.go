@@ -33,7 +33,7 @@ func (l groupList) MarshalJSON() ([]byte, error) {
 // Approvals say which humans have to choose a transition before it is executed. The zero
 // value of each member means that it is absent.
 type Approvals struct {
-	Count   int      `json:"count,omitempty"`   // how many; at least as many as Each, or 1
+	Count   int      `json:"count,omitempty"`   // how many; as many as Each if absent, or 1
 	From    []string `json:"from,omitempty"`    // ids and groups of those who count; nil means all deciders
 	Each    []string `json:"each,omitempty"`    // groups of which one human each, another for each group, has to be among them
 	Exclude []string `json:"exclude,omitempty"` // ExcludeStarter, ExcludePrevious, or a state
@@ -45,7 +45,8 @@ const (
 	ExcludePrevious = "previous" // who executed the step before
 )
 
-// Needed returns how many humans have to choose the transition.
+// Needed returns how many humans have to choose the transition: never fewer than Each has
+// groups, as may stand in a definition that a store holds.
 func (a *Approvals) Needed() int {
 	return max(1, a.Count, len(a.Each))
 }
@@ -326,6 +327,10 @@ func (c *checker) checkApprovals(at string, s *StateDefinition, t *TransitionDef
 	a, what := t.Approvals, fmt.Sprintf("approvals of transition %q", clip(t.Name, maxNameRunes))
 	if a.Count < 0 || a.Count > maxApprovals {
 		c.report(at+"/count", false, Problem{Code: "bad-value", Message: fmt.Sprintf("%s is no whole number from 1 to %d", what, maxApprovals), Hint: approvalsHint})
+	}
+	if groups := len(a.Each); a.Count > 0 && a.Count < groups {
+		c.report(at+"/count", false, Problem{Code: "bad-value", Message: fmt.Sprintf("%s takes %d in all, and one of each of %d groups: each human stands for one", what, a.Count, groups),
+			Hint: fmt.Sprintf(`write "count": %d, or more, or leave it out: then it takes as many as each has groups`, groups)})
 	}
 	if a.From != nil {
 		c.checkHumans(at+"/from", what, a.From, c.humansOfState(s, c.humansOfMachine()), true)

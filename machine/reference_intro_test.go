@@ -274,8 +274,8 @@ executes what is irreversible.
 
 **~approvals~** is how many humans have to choose the transition, or more exactly: how many
 (~count~), whose word counts (~from~), the groups of which one human each has to be among them
-(~each~; whoever is in several groups stands for one of them, so there are never fewer humans
-than groups), and who may not (~exclude~): ~starter~, as whom the session was started
+(~each~; whoever is in several groups stands for one of them, so ~count~ may not be lower than
+there are groups), and who may not (~exclude~): ~starter~, as whom the session was started
 (~dialai run --as ID~); ~previous~, who executed the step before; or a state, for who ruled
 there last, also under another name if the session was [moved](cli.md#dialai-move) with
 ~--state~. A consensus never executes such a transition: the session needs a human

@@ -97,7 +97,7 @@ func TestEachGroup(t *testing.T) {
 	if e := b.executed(s, "alice", "pay"); !slices.Equal(e.Authors, []string{"carol", "dave", "alice"}) {
 		t.Errorf("the authors are %q", e.Authors)
 	}
-	s = b.start(b.approved("", `{"each":["group:legal","group:finance"],"count":1}`)) // never fewer than groups
+	s = b.start(b.approved("", `{"each":["group:legal","group:finance"],"count":2}`))
 	b.recorded(s, "carol", "pay", session.CodeApprovals)
 	b.executed(s, "lea", "pay")
 }
