@@ -19,8 +19,25 @@ import (
 type approvals struct {
 	count   int
 	from    []string // nil for whoever decides
-	each    []string // one of them has to be among them; nil for nobody in particular
+	each    []group  // somebody of each has to be among them, another for each
 	exclude string   // "" for nobody
+}
+
+// A group is one of the machine, some of whose humans are in others too.
+type group struct {
+	name   string
+	humans []string
+}
+
+// standForEach reports whether there is somebody for each group among these humans, another
+// for each: it tries everybody for the first group, and whoever is left for the others.
+func standForEach(groups []group, ids []string) bool {
+	if len(groups) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(both(ids, groups[0].humans), func(id string) bool {
+		return standForEach(groups[1:], slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id }))
+	})
 }
 
 // starter is as whom sessions are started.
@@ -38,8 +55,14 @@ func (w *world) drawApprovals(c *cases, s *caseState, i int, humans []string) *a
 		may = both(may, a.from)
 	}
 	a.count = 1 + w.draw(min(3, len(may)), "how many approve", s.name, i)
-	if w.draw(3, "each", s.name, i) == 0 && len(both(may, c.finance)) > 0 {
-		a.each = c.finance
+	if w.draw(4, "each", s.name, i) > 0 {
+		first, most := w.draw(len(c.groups), "which groups", s.name, i), 1+w.draw(3, "how many groups", s.name, i)
+		for n := range c.groups {
+			if each := append(slices.Clip(a.each), c.groups[(first+n)%len(c.groups)]); len(each) <= most && standForEach(each, may) {
+				a.each = each
+			}
+		}
+		a.count = max(a.count, len(a.each))
 	}
 	if w.draw(2, "exclude", s.name, i) == 0 {
 		a.exclude = []string{machine.ExcludeStarter, machine.ExcludePrevious, "open", "next"}[w.draw(4, "whom", s.name, i)]
@@ -60,21 +83,32 @@ func both(a, b []string) (list []string) {
 // written returns the approvals as the machine's file has them, but for the defect that
 // is put in.
 func (a *approvals) written(m *mutation) string {
-	file := map[string]any{"count": a.count}
+	file := map[string]any{}
+	if len(a.each) < 2 || a.count > len(a.each) {
+		file["count"] = a.count
+	}
 	if a.from != nil {
 		file["from"] = a.from
 	}
-	if a.each != nil {
-		file["each"] = []string{"group:finance"}
+	var each []string
+	for _, g := range a.each {
+		each = append(each, "group:"+g.name)
+	}
+	if m.is("a group is forgotten") && len(each) > 1 {
+		each, file["count"] = each[1:], a.count
+	}
+	if each != nil {
+		file["each"] = each
 	}
 	if a.exclude != "" && !m.is("exclude is forgotten") {
 		file["exclude"] = []string{a.exclude}
 	}
 	if m.is("one approval is enough") {
 		file["count"] = 1
+		delete(file, "each")
 	}
 	text, _ := json.Marshal(file)
-	if len(file) == 1 {
+	if len(file) == 1 && file["count"] != nil {
 		text, _ = json.Marshal(file["count"])
 	}
 	return string(text)
@@ -205,7 +239,7 @@ func (c *check) ruledOn(key specialist.RoundKey, d *session.Ruled) {
 			sure = append(sure, r.SpecialistID)
 		}
 	}
-	if len(sure) >= a.count && (a.each == nil || len(both(a.each, sure)) > 0) {
+	if len(sure) >= a.count && standForEach(a.each, sure) {
 		l.blame(approvalsGiven, "%v have chosen %s, which is enough, and it is not executed", sure, d.Transition.Name)
 	}
 }
@@ -268,8 +302,8 @@ func (c *check) approved(a *approvals, state *caseState, waiting []*session.Rule
 	switch {
 	case len(seen) < a.count:
 		l.blame(approvalsGiven, "%s is executed for %v, and takes %d approvals", d.Transition.Name, authors, a.count)
-	case a.each != nil && len(both(a.each, authors)) == 0:
-		l.blame(approvalsGiven, "%s is executed for %v, and takes one of %v", d.Transition.Name, authors, a.each)
+	case !standForEach(a.each, authors):
+		l.blame(approvalsGiven, "%s is executed for %v, and takes one of each of %v", d.Transition.Name, authors, a.each)
 	}
 	for _, r := range waiting {
 		if may, _ := c.decides(state, r.SpecialistID); may && !seen[r.SpecialistID] && equalRuling(r, d.Transition.Name, d.MetaJSON) && l.eligible(a, r.SpecialistID) == nil {
@@ -278,6 +312,9 @@ func (c *check) approved(a *approvals, state *caseState, waiting []*session.Rule
 	}
 	if a.count > 1 {
 		c.w.count("approvals complete")
+	}
+	if len(a.each) > 1 {
+		c.w.count("approvals of several groups complete")
 	}
 }
 

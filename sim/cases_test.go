@@ -106,8 +106,8 @@ type caseState struct {
 // cases are what the machine of a world says of them; nil if it says nothing.
 type cases struct {
 	states    []caseState
-	finance   []string // the group
-	switching bool     // humans are switched off and on
+	groups    []group
+	switching bool // humans are switched off and on
 }
 
 func (c *cases) state(name string) *caseState {
@@ -131,7 +131,7 @@ func (s *caseState) rule(name string) *caseRule {
 // drawCases draws a machine's cases. irreversible says whether what finishes it is.
 func (g *generator) drawCases(irreversible bool, humans []string) *cases {
 	w := g.w
-	c := &cases{finance: humans[:2], switching: w.draw(2, "switches humans") == 0}
+	c := &cases{switching: w.draw(2, "switches humans") == 0, groups: []group{{"finance", humans[:2]}, {"legal", humans[1:3]}, {"board", []string{humans[1], humans[0]}}}}
 	for _, s := range []caseState{
 		{name: "open", transitions: []caseRule{{name: "again", target: "open"}, {name: "on", target: "next"}, {name: "finish", target: "done", irreversible: irreversible}}},
 		{name: "next", transitions: []caseRule{{name: "back", target: "open"}, {name: "on", target: "last"}, {name: "drop", target: "dropped"}}},
@@ -209,6 +209,10 @@ func (c *cases) head(mangled bool) string {
 	if mangled {
 		about = "= 'never'"
 	}
-	finance, _ := json.Marshal(c.finance)
-	return fmt.Sprintf(`,%s,"subject":%q,"groups":{"finance":%s}`, input, about, finance)
+	groups := map[string][]string{}
+	for _, g := range c.groups {
+		groups[g.name] = g.humans
+	}
+	text, _ := json.Marshal(groups)
+	return fmt.Sprintf(`,%s,"subject":%q,"groups":%s`, input, about, text)
 }

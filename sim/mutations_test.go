@@ -34,6 +34,7 @@ var mutations = []mutation{
 	{name: "second human is not waited for", says: "a human's word is executed at once where another has to agree", names: []string{"two humans agree"}},
 	{name: "approvals are forgotten", says: "no transition takes approvals, whatever the machine says", names: []string{approvalsGiven}},
 	{name: "one approval is enough", says: "one human is enough where more have to choose the transition", names: []string{approvalsGiven}},
+	{name: "a group is forgotten", says: "nobody is needed for one of several groups", names: []string{approvalsGiven}},
 	{name: "exclude is forgotten", says: "nobody is excluded, whatever the machine says", names: []string{approvalsGiven, deciderRules}},
 	{name: "deciders are forgotten", says: "every human decides, whatever the machine says", names: []string{deciderRules}},
 	{name: "conditions are forgotten", says: "every transition may be chosen, whatever the machine says", names: []string{conditionsHold}},
