@@ -21,6 +21,7 @@ var rewordedVerdicts = []string{"000c35c", "33e2563", "109bc3c", "109bc3c-3efedc
 // TestGoldenLogs reads the events of every store that was ever written and writes them
 // again: the bytes are those that stand in the log.
 func TestGoldenLogs(t *testing.T) {
+	kinds := map[string]int{}
 	for _, file := range oldStores(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".db.gz")
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +34,7 @@ func TestGoldenLogs(t *testing.T) {
 				machines := map[string]bool{}
 				for _, sum := range list {
 					machines[sum.MachineName] = true
-					a.writeSessionAgain(s, sum.SessionID.String(), slices.Contains(rewordedVerdicts, name))
+					a.writeSessionAgain(s, sum.SessionID.String(), slices.Contains(rewordedVerdicts, name), kinds)
 				}
 				for name := range machines {
 					a.writeRosterAgain(s, name)
@@ -41,9 +42,14 @@ func TestGoldenLogs(t *testing.T) {
 			})
 		})
 	}
+	for _, kind := range []string{session.KindRuled, session.KindReminded, session.KindMoved, session.KindRetracted, "fork"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no store holds %s: %v", kind, kinds)
+		}
+	}
 }
 
-func (a *aStore) writeSessionAgain(s *store.SQLite, sessionID string, reworded bool) {
+func (a *aStore) writeSessionAgain(s *store.SQLite, sessionID string, reworded bool, kinds map[string]int) {
 	a.Helper()
 	db := openRaw(a.T, a.path)
 	defer db.Close()
@@ -58,6 +64,11 @@ func (a *aStore) writeSessionAgain(s *store.SQLite, sessionID string, reworded b
 		key.Session = id
 		events, err := f.Add(r.Events)
 		a.ok(err)
+		for _, e := range events {
+			if kinds[e.Data.Kind()]++; e.Data.Kind() == session.KindCreated && f.Session().Options().ForkedFrom != nil {
+				kinds["fork"]++
+			}
+		}
 		again := session.AppendEvents(nil, key, r.First, events)
 		if bytes.Equal(again, r.Events) {
 			continue

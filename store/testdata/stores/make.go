@@ -33,6 +33,88 @@ var machines = []struct{ name, meta, human, transition, text string }{
 			{"role":"proposer","specialistId":"h2","isHuman":true},{"role":"arbiter","specialistId":"x","strategyFnName":"firstProposal"}]}`},
 }
 
+// payment is a machine with all that a session can go through; check is what its second state
+// is called, and more is what else may be chosen there.
+const payment = `{"machineName":"payment","initialState":"open","goalState":"paid","input":{"type":"object","properties":{"amount":{"type":"number"},"region":{"type":"string","default":"eu"}},"required":["amount"]},
+	"subject":"= 'payment of ' + string(data.amount)","groups":{"finance":["ann","bob"],"legal":["bob","cy"]},
+	"states":{"open":{"prompt":"To check?","transitions":{"on":{"target":"%[1]s","set":{"asked":"= data.amount * 2.0","by":"= by"}},"never":{"target":"dropped","when":"= data.amount < 0.0"},"drop":"dropped"}},
+		"%[1]s":{"prompt":"Pay?","deciders":["group:finance","group:legal"],"due":{"in":"1h","remind":["10m"],"then":"late"},
+			"transitions":{"back":"open",%[2]s"pay":{"target":"paid","approvals":{"each":["group:finance","group:legal"],"exclude":["open"]}},"late":"open"}},
+		"paid":{},"dropped":{"final":true}},
+	"specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"firstAvailable"},{"role":"proposer","specialistId":"q","strategyFnName":"lastAvailable"},
+		{"role":"proposer","specialistId":"ann","isHuman":true},{"role":"proposer","specialistId":"bob","isHuman":true},{"role":"proposer","specialistId":"cy","isHuman":true},{"role":"proposer","specialistId":"dee","isHuman":true},
+		{"role":"arbiter","specialistId":"x"}]}`
+
+// pay starts sessions that are ruled on, forked, moved and taken back. elapse lets time pass.
+func pay(ctx context.Context, r *runner.Runner, elapse func(time.Duration)) {
+	parsed := func(check, more string) *machine.Machine {
+		m, err := machine.Parse("payment.json", fmt.Appendf(nil, payment, check, more), runner.Checks())
+		must(err)
+		return m
+	}
+	actor := session.Actor{Subject: "local:op", Method: "local"}
+	rule := func(id specialist.SessionID, who, transition, data string) {
+		_, err := r.Decide(ctx, runner.Ruling{SessionID: id, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(who), TransitionName: transition, MetaJSON: json.RawMessage(data), Withdraw: transition == "", Actor: by(who)})
+		must(err)
+	}
+	start := func(amount int) specialist.SessionID {
+		s, err := r.Start(ctx, parsed("check", ""), runner.StartOptions{Meta: fmt.Appendf(nil, `{"amount":%d}`, amount), Actor: by("dee")})
+		must(err)
+		tick, err := r.Step(ctx, s.ID)
+		must(err)
+		if tick.Status == runner.TickHuman { // nobody is trusted yet
+			rule(s.ID, "dee", "on", "")
+		}
+		return s.ID
+	}
+	fork := func(id specialist.SessionID) specialist.SessionID {
+		s, err := r.Fork(ctx, id, runner.Forking{Actor: &actor})
+		must(err)
+		return s.ID
+	}
+	move := func(id specialist.SessionID) {
+		_, err := r.Move(ctx, id, parsed("review", `"wait":"review",`), runner.Moving{Actor: actor, Note: "review, not check", States: map[machine.StateName]machine.StateName{"check": "review"}})
+		must(err)
+	}
+	paid := start(1)
+	rule(paid, "ann", "pay", `{"iban":"DE1"}`)
+	fork(paid) // without what ann has ruled
+	rule(paid, "ann", "", "")
+	rule(paid, "ann", "pay", `{"iban":"DE2"}`)
+	rule(paid, "bob", "pay", `{"iban": "DE2"}`)
+	_, err := r.Retract(ctx, runner.Retracting{SessionID: paid, RoundID: roundOf(ctx, r, paid, 1), SpecialistID: "dee", Note: "too early", Actor: by("dee")})
+	must(err)
+	moved := start(2)
+	rule(moved, "cy", "pay", "")
+	move(fork(moved))
+	move(moved)
+	rule(moved, "ann", "wait", "")
+	rule(moved, "bob", "pay", "")
+	fork(fork(moved))
+	late := start(3)
+	for _, d := range []time.Duration{55 * time.Minute, time.Second, 2 * time.Hour} { // reminded, back and on again, too late
+		elapse(d)
+		_, err := r.Step(ctx, late)
+		must(err)
+	}
+	waits := start(4)
+	_, err = r.Stop(ctx, fork(waits), runner.Stopping{Note: "no more", Actor: actor})
+	must(err)
+}
+
+func by(id string) *session.Actor {
+	return &session.Actor{Subject: "local:" + id, Method: "local", Humans: []string{id}}
+}
+
+// roundOf returns the id of a round.
+func roundOf(ctx context.Context, r *runner.Runner, id specialist.SessionID, round int32) string {
+	s, err := r.Session(ctx, id)
+	must(err)
+	key := s.Key()
+	key.Round, key.Attempt = round, 0
+	return key.ID()
+}
+
 func main() {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	n := 0
@@ -69,6 +151,7 @@ func main() {
 		}
 		play(ctx, r, parsed, `{"amount":800,"receipt":true}`, "", "", 0)
 	}
+	pay(ctx, r, func(d time.Duration) { now = now.Add(d) })
 	if keeps, ok := any(s).(interface {
 		AppendAudit(context.Context, specialist.AuditEntry) error
 	}); ok {
@@ -85,7 +168,7 @@ func main() {
 
 // play starts a session and carries it on, with so many rulings of a human.
 func play(ctx context.Context, r *runner.Runner, m *machine.Machine, meta, human, transition string, rulings int) {
-	s, err := r.Start(ctx, m, runner.StartOptions{Meta: json.RawMessage(meta)})
+	s, err := r.Start(ctx, m, runner.StartOptions{Meta: json.RawMessage(meta), Actor: by("op")})
 	must(err)
 	for range 12 {
 		tick, err := r.Step(ctx, s.ID)
