@@ -17,8 +17,9 @@ func (a *app) tickCommand() *cobra.Command {
 		Long: `Step every session that has not ended once, 16 at a time, but for those that
 wait for a timer which has not come. Where that executes a timer, or leads to a
 state where only humans decide, the session goes on, so that they are asked at
-once. A session that fails fails only its own line, and the exit code is 1. With
---record or --replay there may be only one.`,
+once. Reminders that have come are recorded (reminded, in dialai log). A session
+that fails fails only its own line, and the exit code is 1. With --record or
+--replay there may be only one.`,
 		Example: `  dialai tick
   watch -n 60 dialai tick --quiet`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
