@@ -42,11 +42,8 @@ var offered = map[string]string{
 	"driver.Standby": "carries the sessions of a program on: see its example",
 	"driver.Stalled": "carries the sessions of a program on: see its example",
 
-	"control.CredentialID":  "for a server",
-	"control.NewCredential": "for a server",
-	"control.NewMemory":     "for a server",
-
-	"store.OpenControl": "for a server",
+	"control.CredentialID": "for a server",
+	"control.NewMemory":    "for a server",
 
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",

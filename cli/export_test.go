@@ -35,6 +35,8 @@ var JSONLines = map[string]any{
 	"`dialai fork`":        render.ForkedLine{},
 	"`dialai move`":        render.MovedLine{},
 	"An actor":             session.Actor{},
+	"`dialai keys list`":   api.Key{},
+	"`dialai keys create`": render.MadeKeyLine{},
 	"`dialai metrics`":     report.Metrics{},
 	"`dialai specialists`": render.RosterLine{},
 

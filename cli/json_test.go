@@ -581,6 +581,8 @@ func models(h *home, lines func(heading string, code int, args ...string)) {
 	lines("`dialai audit`", 0, "audit", first(h.T, `"sessionId":"([^"]+)"`, h.newest()))
 	lines("`dialai models check`", 1, "models", "check", "check.json", "--prices", "prices.json")
 	lines("`dialai prices list`", 0, "prices", "list", "--prices", "prices.json")
+	lines("`dialai keys create`", 0, "keys", "create", "carol", "--role", "human", "--human", "carol", "--machine", "claims-*", "--expires", "90d")
+	lines("`dialai keys list`", 0, "keys", "list")
 }
 
 // measured runs the commands that measure decisions.

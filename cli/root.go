@@ -102,7 +102,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Guard an agent:", []*cobra.Command{a.checkCommand(), a.guardCommand(), a.analyzeCommand(), a.budgetCommand(), a.replayCommand()}},
 		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand(), a.modelsCommand(), a.pricesCommand()}},
 		{"Measure decisions:", []*cobra.Command{a.backtestCommand(), a.simulateCommand(), a.benchCommand()}},
-		{"Store and program:", []*cobra.Command{a.storeCommand(), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
+		{"Store and program:", []*cobra.Command{a.storeCommand(), a.keysCommand(), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {
