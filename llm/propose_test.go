@@ -351,6 +351,12 @@ func TestExamples(t *testing.T) {
 	if text := made[len(made)-1].User; !strings.Contains(text, "State: open\nTask: Pay?\nCase: {\"claim\":7}\nOptions: \"z\", \"a\"\nA human chose: \"pay\", which led to \"done\"\nbecause: r29") {
 		t.Errorf("an example is told as\n%s", text)
 	}
+	kept := exemplar("pay", "kept")
+	kept.Context = json.RawMessage(`{"currentState":"open","transitions":{"z":{}},"metaJson":{"claim":7},"data":{"claim":8}}`)
+	show(kept)
+	if made := s.Calls(); !strings.Contains(made[len(made)-1].User, "Case: {\"claim\":8}\n") {
+		t.Errorf("an example with data is told as\n%s", made[len(made)-1].User)
+	}
 	large := exemplar("pay", "big"+strings.Repeat(".", 15<<10))
 	if got, want := show(exemplar("pay", "r1"+strings.Repeat(".", 2<<10)), large, exemplar("pay", "r3")), []string{"big", "r3"}; !slices.Equal(got, want) {
 		t.Errorf("with a large one shown are %q, want %q", got, want)

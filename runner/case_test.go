@@ -195,36 +195,55 @@ func hasCode(err error, code string) bool {
 	return is && e.Code == code
 }
 
-// TestDataInContexts: who proposes sees the data as the round finds them, a model in the
-// place of what the session was started with; where a machine keeps none, contexts are as
-// they were. Decision records and exemplars keep them (cases.md 2.3, 2.4).
+// TestDataInContexts: an expression that proposes sees the data as the round finds them, whatever
+// the machine says of a case. Models are shown them in the place of what the session was started
+// with, and services and exemplars beside it, where the machine has an input or sets
+// something; elsewhere contexts are as they were. Decision records keep them (cases.md 2.3, 2.4).
 func TestDataInContexts(t *testing.T) {
-	for name, c := range map[string]struct{ on, shown, context string }{
-		"data that are set":    {`{"target":"open","set":{"n":2}}`, `data: {"n":2}`, `"data":{"n":2}`},
-		"only conditions":      {`{"target":"open","when":"= data.n == 1"}`, `metaJson: {"n":1}`, ""},
-		"nothing about a case": {`"open"`, `metaJson: {"n":1}`, ""},
+	for name, c := range map[string]struct {
+		head, on string
+		rule     string // what who goes by an expression finds
+		shown    string // to a model
+		context  string // of a service and of an exemplar; "" if it has no data
+		data     []string
+	}{
+		"data that are set":    {``, `{"target":"open","set":{"n":2}}`, `steps == 0 || data.n == 2`, `data: {"n":2}`, `"metaJson":{"n":1},"data":{"n":2}`, []string{`{"n":1}`, `{"n":2}`, `{"n":2}`}},
+		"an input":             {`"input":{"properties":{"m":{"default":3}}},`, `"open"`, `data.m == 3 && data.n == 1`, `data: {"n":1,"m":3}`, `"metaJson":{"n":1},"data":{"n":1,"m":3}`, []string{`{"n":1,"m":3}`, `{"n":1,"m":3}`, `{"n":1,"m":3}`}},
+		"only conditions":      {``, `{"target":"open","when":"= data.n == 1"}`, `data.n == 1`, `metaJson: {"n":1}`, "", []string{`{"n":1}`, `{"n":1}`, `{"n":1}`}},
+		"only a subject":       {`"subject":"= 'n'",`, `"open"`, `data.n == 1`, `metaJson: {"n":1}`, "", []string{`{"n":1}`, `{"n":1}`, `{"n":1}`}},
+		"nothing about a case": {``, `"open"`, `data.n == 1`, `metaJson: {"n":1}`, "", []string{``, ``, ``}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			m := parse(t, `{"machineName":"m","initialState":"open","goalState":"done","states":{"open":{"transitions":{"on":`+c.on+`,"end":"done"}},"done":{}},
-			  "specialists":[{"role":"proposer","specialistId":"ann","isHuman":true},`+fn("a")+`,{"role":"arbiter","specialistId":"judge","strategyFnName":"firstProposal"}]}`)
-			var shown string
+			m := parse(t, `{"machineName":"m","initialState":"open","goalState":"done",`+c.head+`"quorum":"all","states":{"open":{"transitions":{"on":`+c.on+`,"end":{"target":"done"`+ends(c.on)+`}}},"done":{}},
+			  "specialists":[{"role":"proposer","specialistId":"ann","isHuman":true},{"role":"proposer","specialistId":"rule","strategyFn":"= `+c.rule+` ? 'on' : 'end'"},`+fn("a")+`,{"role":"arbiter","specialistId":"judge","strategyFnName":"firstProposal"}]}`)
+			var shown, sent string
 			b.cast.play("a", func(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
 				var err error
 				shown, err = strategies.SessionContext.Gather(ctx, q)
+				sent = string(q.AppendContext(nil, false)) // what a service gets
 				return specialist.Answer{TransitionName: "on"}, err
 			})
 			s := b.start(m, withMeta(`{"n":1}`))
-			b.stepTo(s, runner.TickAdvanced)
-			b.stepTo(s, runner.TickAdvanced)
+			for range 2 {
+				tick := b.stepTo(s, runner.TickAdvanced)
+				if tick.Transition.Name != "on" {
+					t.Errorf("where the data say on, the rule says %s", tick.Transition.Name)
+				}
+			}
+			if failed := b.count(s, session.KindAskFailed); failed > 0 {
+				t.Errorf("the rule failed %d times", failed)
+			}
 			if !strings.HasPrefix(shown, c.shown+"\n") {
 				t.Errorf("a model is shown %q", shown)
 			}
 			b.executed(s, "ann", "end")
 			exemplars, err := b.store.Exemplars(b.ctx, "m", "open", 0)
 			b.ok(err)
-			if got := string(exemplars[0].Context); strings.Contains(got, `"data"`) != (c.context != "") || !strings.Contains(got, c.context) {
-				t.Errorf("the exemplar has the context %s", got)
+			for what, got := range map[string]string{"a service": sent, "an exemplar": string(exemplars[0].Context)} {
+				if strings.Contains(got, `"data"`) != (c.context != "") || !strings.Contains(got, c.context) {
+					t.Errorf("%s has the context %s", what, got)
+				}
 			}
 			decisions, err := b.r.Decisions(b.ctx, "m", "", 0)
 			b.ok(err)
@@ -232,11 +251,19 @@ func TestDataInContexts(t *testing.T) {
 			for _, d := range decisions {
 				data = append(data, string(d.Data))
 			}
-			if name == "data that are set" && !slices.Equal(data, []string{`{"n":1}`, `{"n":2}`, `{"n":2}`}) && !slices.Equal(data, []string{`{"n":2}`, `{"n":2}`, `{"n":1}`}) {
-				t.Errorf("the records have the data %q", data)
+			if slices.Sort(data); !slices.Equal(data, c.data) {
+				t.Errorf("the records have the data %q, want %q", data, c.data)
 			}
 		})
 	}
+}
+
+// ends is what the last transition sets, where a machine sets anything: no round before has it.
+func ends(on string) string {
+	if strings.Contains(on, "set") {
+		return `,"set":{"n":7}`
+	}
+	return ""
 }
 
 // TestCaseDigests: what a transition asks of data and sets is part of the policy digest,

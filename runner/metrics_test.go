@@ -129,6 +129,32 @@ func TestMetricsSignals(t *testing.T) {
 	}
 }
 
+// TestFullCollapse: that nobody but programs has decided for long is a signal where a state
+// declares a collapse, wherever they decided, and no other number is called so.
+func TestFullCollapse(t *testing.T) {
+	for _, collapse := range []string{"", `"collapse":{},`} {
+		b := newBench(t)
+		b.cast.say("a", "again")
+		m := b.machine(def{states: `"open":{"transitions":{"again":"open","on":"check"}},"check":{` + collapse + `"transitions":{"back":"open","end":"done"},"specialists":[{"role":"proposer","specialistId":"a"},{"role":"proposer","specialistId":"human"},{"role":"arbiter","specialistId":"counts","strategyFnName":"bayes"}]},"done":{}`,
+			who: []string{fn("a"), human("human"), arb("firstProposal")}})
+		s := b.start(m)
+		for n := range 10 {
+			if text := signals(b.metrics("")); strings.Contains(text, "FULL_COLLAPSE") {
+				t.Fatalf("after %d decisions the signals are\n%s", n, text)
+			}
+			b.stepTo(s, runner.TickAdvanced)
+		}
+		want := collapse != ""
+		if text := signals(b.metrics("")); strings.Contains(text, "info FULL_COLLAPSE Last 10 decisions were all AI") != want {
+			t.Errorf("with %q the signals are\n%s", collapse, text)
+		}
+		b.force(s, "again")
+		if text := signals(b.metrics("")); strings.Contains(text, "FULL_COLLAPSE") {
+			t.Errorf("after a human's decision the signals are\n%s", text)
+		}
+	}
+}
+
 // TestDecisionsNewest returns the newest of 30 decisions, the oldest first, in
 // all sessions and in one state.
 func TestDecisionsNewest(t *testing.T) {
