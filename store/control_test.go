@@ -351,7 +351,8 @@ func TestControlEveryOperationFails(t *testing.T) {
 		name        string
 		every       int
 		crash, torn bool
-	}{{"once", 1, false, false}, {"crash", 2, true, false}, {"torn", 3, true, true}} {
+		full        bool
+	}{{name: "once", every: 1}, {name: "crash", every: 2, crash: true}, {name: "torn", every: 3, crash: true, torn: true}, {name: "full", every: 1, full: true}} {
 		t.Run(mode.name, func(t *testing.T) {
 			for k := 1; ; k += mode.every * fewer {
 				path := filepath.Join(t.TempDir(), "dialai.db.control")
@@ -359,6 +360,7 @@ func TestControlEveryOperationFails(t *testing.T) {
 					t.Fatal(err)
 				}
 				d.reset(k, mode.crash, mode.torn)
+				d.full = mode.full
 				life := controlLife(t.Context(), path, d.name)
 				failed := d.failed
 				d.reset(0, false, false)
@@ -367,6 +369,11 @@ func TestControlEveryOperationFails(t *testing.T) {
 						t.Errorf("without a fault %d requests are answered, in fewer than %d operations", len(life.answered), k)
 					}
 					return
+				}
+				for _, err := range life.errs {
+					if mode.full && !errors.Is(err, store.ErrFull) {
+						t.Errorf("on a full disk there is %v, want ErrFull", err)
+					}
 				}
 				withControl(t, path, func(c *store.Control) { life.survived(t, c) })
 				if t.Failed() {
@@ -383,6 +390,7 @@ const requestsOfALife = 4
 // A lifeOfControl is what a process knows of what it did.
 type lifeOfControl struct {
 	begun, answered []string // what was acknowledged
+	errs            []error
 }
 
 // controlLife begins requests, adds a key for each, and ends them, as far as it gets.
@@ -390,6 +398,7 @@ func controlLife(ctx context.Context, path, vfs string) *lifeOfControl {
 	life := &lifeOfControl{}
 	c, err := store.OpenControl(ctx, path, store.SQLiteOptions{BusyTimeout: time.Millisecond}.Through(vfs))
 	if err != nil {
+		life.errs = append(life.errs, err)
 		return life
 	}
 	defer c.Close()
@@ -398,10 +407,10 @@ func controlLife(ctx context.Context, path, vfs string) *lifeOfControl {
 		r, e := aRequest(key)
 		b, err := c.Begin(ctx, r, e)
 		if err != nil { // it is tried again
-			b, err = c.Begin(ctx, r, e)
-		}
-		if err != nil {
-			continue
+			life.errs = append(life.errs, err)
+			if b, err = c.Begin(ctx, r, e); err != nil {
+				continue
+			}
 		}
 		life.begun = append(life.begun, key)
 		if b.Answer != nil {
@@ -410,11 +419,11 @@ func controlLife(ctx context.Context, path, vfs string) *lifeOfControl {
 		changes := answered(key)
 		changes.Keys = []control.Key{{ID: key}}
 		if err := c.Commit(ctx, changes); err != nil {
+			life.errs = append(life.errs, err)
 			if _, err := c.Begin(ctx, r, e); err != nil {
 				continue
 			}
-			err = c.Commit(ctx, changes)
-			if err != nil {
+			if err := c.Commit(ctx, changes); err != nil {
 				continue
 			}
 		}

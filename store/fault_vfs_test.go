@@ -27,6 +27,7 @@ type disk struct {
 	dead    bool   // every operation fails: the process has crashed
 	crash   bool   // die when an operation fails
 	torn    bool   // write half of what fails to be written
+	full    bool   // from that operation on nothing can be written, all else goes on
 	failed  string // the operation that failed
 	before  func(op, path string)
 	files   map[uintptr]*diskFile // by sqlite3_file
@@ -101,7 +102,7 @@ func newDisk(t *testing.T, name string) *disk {
 func (d *disk) reset(failAt int, crash, torn bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.n, d.failAt, d.crash, d.torn, d.dead, d.failed, d.undo, d.before = 0, failAt, crash, torn, false, "", nil, nil
+	d.n, d.failAt, d.crash, d.torn, d.full, d.dead, d.failed, d.undo, d.before = 0, failAt, crash, torn, false, false, "", nil, nil
 }
 
 // fails counts an operation and reports whether it fails.
@@ -110,7 +111,12 @@ func (d *disk) fails(op, path string) bool {
 	before := d.before
 	d.n++
 	fails := d.dead
-	if d.n == d.failAt {
+	switch {
+	case d.full:
+		if fails = op == "write" && d.failAt > 0 && d.n >= d.failAt; fails {
+			d.failed = op
+		}
+	case d.n == d.failAt:
 		fails, d.failed, d.dead = true, op, d.crash
 	}
 	d.mu.Unlock()
@@ -186,6 +192,9 @@ func (d *disk) write(tls *libc.TLS, p, from uintptr, n int32, at int64) int32 {
 		d.mu.Lock()
 		d.torn = false
 		d.mu.Unlock()
+	}
+	if fails && d.full {
+		return sqlite3.SQLITE_FULL
 	}
 	if fails {
 		return sqlite3.SQLITE_IOERR_WRITE
