@@ -190,7 +190,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 // chosen returns what is ruled, and its payload.
 func (a *app) chosen(s *session.Session, q runner.Question, transition string, f *decideFlags) (string, json.RawMessage, error) {
 	if f.accept != "" {
-		p, err := accepted(q, f.accept)
+		p, err := a.accepted(q, f.accept, f.words(q))
 		return p.TransitionName, p.MetaJSON, err
 	}
 	data, err := a.payload(f.data, s.State.Transition(transition))
