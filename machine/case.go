@@ -91,7 +91,10 @@ func (c *checker) checkExpression(at string, use expression.Use, text string) {
 	case text == "" || c.unread[at]:
 	case !isExpression(text):
 		hint := `begin it with "=", as in "= data.amount > 1000"`
-		if use == expression.Due {
+		switch use {
+		case expression.Subject:
+			hint = `begin it with "=", as in "= \"Invoice \" + data.number"`
+		case expression.Due:
 			hint = `begin it with "=", as in "= data.deadline"; a duration that is the same for all belongs into "in"`
 		}
 		c.report(at, false, Problem{Code: "bad-expression", Message: fmt.Sprintf("%s is %q, which is no expression", lastOf(at), clip(text, maxNameRunes)), Hint: hint})

@@ -87,10 +87,11 @@ func TestProblems(t *testing.T) {
 		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"type":"object",▶"type":"object"}}}},"b":{}}}`, []string{`[duplicate-key] "type" is already defined at line 1, column 125 | remove one of the two`}},
 		{in(`"guards":{"limits":{"max_steps":1,▶"max_steps":1}}`), []string{`[duplicate-key] "max_steps" is already defined at line 1, column 131 | remove one of the two`}},
 
-		{in(`"subject":▶"Invoice"`), []string{`[bad-expression] subject is "Invoice", which is no expression | begin it with "=", as in "= data.amount > 1000"`}},
+		{in(`"subject":▶"Invoice"`), []string{`[bad-expression] subject is "Invoice", which is no expression | begin it with "=", as in "= \"Invoice \" + data.number"`}},
 		{in(`"subject":▶"= payload.x"`), []string{`[bad-expression] at character 1 of the expression: undeclared reference to 'payload': there are data, metaJson`}},
 		{in(`"input":{"type":"object","properties":{"n":{"type":▶"numbr"}}}`), []string{`[bad-schema] input: type "numbr" at #/properties/n is none of null, boolean, object, array, number, string, integer | input is a JSON Schema (draft 2020-12) without remote references`}},
 		{transition(`"when":▶"= visits + 1"`), []string{`[bad-expression] the expression yields int, not true or false`}},
+		{transition(`"when":▶"= data.lines.sum() > 1"`), []string{`[bad-expression] at character 15 of the expression: undeclared reference to 'sum': CEL's standard library has no such function`}},
 		{transition(`"when":▶"== true"`), []string{`[bad-expression] when is "== true", which is no expression | begin it with "=", as in "= data.amount > 1000"`}},
 		{transition(`"when":▶true`), []string{`[wrong-type] when must be a string, not a boolean | put it in quotes`}},
 		{transition(`"set":▶[]`), []string{`[wrong-type] set must be an object | name each member of the data and what is written into it: {"approved": true, "total": "= data.total + payload.amount"}`}},

@@ -360,6 +360,11 @@ of 7 is 3.5, as ~7 / 2~ is 3; ~double(visits) / 2~ is not cut off. ~%~ takes bot
 1e21 on and below 0.000001. An expression that reads a missing member fails; test for the member
 with ~has(data.amount)~.
 
+Functions are those of CEL's standard library, such as ~size~, ~contains~, ~startsWith~, ~matches~,
+~timestamp~ and ~duration~, and its macros for lists: ~all~, ~exists~, ~exists_one~, ~map~ and
+~filter~, as in ~data.lines.filter(line, line.amount > 100).size()~. None adds up a list: let the
+session start with the sum.
+
 ### Expressions of proposers
 
 | variable | type | what it is |

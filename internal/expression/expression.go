@@ -88,7 +88,7 @@ func compile(use Use, source string) (*cel.Env, *cel.Ast, error) {
 	checked, issues := env.Compile(text)
 	if issues.Err() != nil {
 		first := issues.Errors()[0]
-		return nil, nil, fmt.Errorf("%s: %s", place(text, first.Location), plainly(first.Message, env))
+		return nil, nil, fmt.Errorf("%s: %s", place(text, first.Location), plainly(first.Message, text, env))
 	}
 	if t := checked.OutputType(); !use.yields(t) {
 		return nil, nil, fmt.Errorf("the expression yields %s, not %s", t, use.result())
@@ -98,10 +98,14 @@ func compile(use Use, source string) (*cel.Env, *cel.Ast, error) {
 
 // plainly says what is wrong in words that fit a machine file; of a name that means
 // nothing, also which do.
-func plainly(message string, env *cel.Env) string {
+func plainly(message, text string, env *cel.Env) string {
 	message = strings.TrimSuffix(message, " (in container '')")
-	if !strings.HasPrefix(message, "undeclared reference to") {
+	rest, undeclared := strings.CutPrefix(message, "undeclared reference to '")
+	if !undeclared {
 		return message
+	}
+	if name, _, _ := strings.Cut(rest, "'"); strings.Contains(text, name+"(") {
+		return message + ": CEL's standard library has no such function"
 	}
 	var names []string
 	for _, v := range env.Variables() {
