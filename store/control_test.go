@@ -14,6 +14,7 @@ import (
 
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/store/storetest"
 )
@@ -244,6 +245,38 @@ func TestControlBatches(t *testing.T) {
 			t.Errorf("there are %d keys by %+v (%v)", len(keys), v, err)
 		}
 	})
+}
+
+// TestControlForgets: rows of what has expired do not stay for ever, and those of what was not
+// ended do.
+func TestControlForgets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dialai.db.control")
+	withControl(t, path, func(c *store.Control) {
+		for i := range 200 {
+			r, e := aRequest(fmt.Sprint(i))
+			r.At = specialist.Time(i) * control.ReceiptLifetime / 10
+			if _, err := c.Begin(t.Context(), r, e); err != nil {
+				t.Fatal(err)
+			}
+			changes := answered(fmt.Sprint(i))
+			changes.Claim = &control.Claim{QuestionID: fmt.Sprint(i), At: r.At, ExpiresAt: r.At + control.ClaimLifetime}
+			if i == 0 {
+				changes.End = nil
+			}
+			if err := c.Commit(t.Context(), changes); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	db := openRaw(t, path)
+	defer db.Close()
+	var receipts, running, claims int
+	if err := db.QueryRow(`SELECT count(*), count(*) FILTER (WHERE status IS NULL), (SELECT count(*) FROM claims) FROM receipts`).Scan(&receipts, &running, &claims); err != nil {
+		t.Fatal(err)
+	}
+	if receipts != 11 || running != 1 || claims != 1 {
+		t.Errorf("of 200 requests %d are kept, %d of them running, and %d claims", receipts, running, claims)
+	}
 }
 
 // TestControlAuditDamage changes, removes, swaps and inserts records of two processes: each
