@@ -46,8 +46,9 @@ func (l *linter) cases() {
 		for j, t := range s.Transitions {
 			r.payload = describe(l.def.States[i].Transitions[j].Parameters, ofParameters)
 			r.expression(t.Path()+"/when", expression.When, t.When)
+			given := expression.Reads(expression.When, t.When)
 			for _, a := range t.Set {
-				r.expression(pointer(t.Path()+"/set", a.Member), expression.Set, a.Expression, expression.Reads(expression.When, t.When)...)
+				r.expression(pointer(t.Path()+"/set", a.Member), expression.Set, a.Expression, given...)
 			}
 		}
 		r.proposers(s.Path()+"/specialists", s.Roster)

@@ -231,7 +231,7 @@ whenever data are written, and recorded; where it fails it is empty.
 With ~input~, ~dialai lint~ warns of expressions that read a member of ~data~ or ~metaJson~
 that ~input~ does not declare and no ~set~ writes, that compare one with what ~input~ never
 lets it be, or that yield one of a type that does not fit (~INPUT001~). It follows them into
-objects, and into the elements of lists that ~items~ describes. A ~when~, ~set~ or ~due.at~ that
+objects, and into the elements of lists that ~items~ describes, filtered or not. A ~when~, ~set~ or ~due.at~ that
 reads a member that is missing fails; lint names those that ~input~ does not require and gives
 no default, where neither the expression nor, for ~set~, the transition's ~when~ tests for them
 (~INPUT002~). What ~set~ reads of ~payload~ is held against the ~parameters~ of the transition in

@@ -107,13 +107,36 @@ func (r *reader) walk(e ast.Expr) {
 		c := e.AsComprehension()
 		r.all([]ast.Expr{c.IterRange(), c.AccuInit()})
 		element := binding{name: c.IterVar()}
-		if variable, path := r.path(c.IterRange()); variable != "" && c.IterVar2() == "" {
+		if variable, path := r.path(unfiltered(c.IterRange())); variable != "" && c.IterVar2() == "" {
 			element.Read = Read{Variable: variable, Path: append(path, Element)}
 		}
 		r.bound = append(r.bound, element, binding{name: c.IterVar2()})
 		r.all([]ast.Expr{c.LoopCondition(), c.LoopStep(), c.Result()})
 		r.bound = r.bound[:len(r.bound)-2]
 	}
+}
+
+// unfiltered returns the list whose elements, or some of them, those of a list are.
+func unfiltered(e ast.Expr) ast.Expr {
+	if e.Kind() != ast.ComprehensionKind {
+		return e
+	}
+	c := e.AsComprehension()
+	if c.LoopStep().Kind() != ast.CallKind || c.LoopStep().AsCall().FunctionName() != operators.Conditional {
+		return e
+	}
+	then := c.LoopStep().AsCall().Args()[1] // of filter: what was found so far + [element]
+	if then.Kind() != ast.CallKind || then.AsCall().FunctionName() != operators.Add {
+		return e
+	}
+	added := then.AsCall().Args()[1]
+	if added.Kind() != ast.ListKind || added.AsList().Size() != 1 {
+		return e
+	}
+	if element := added.AsList().Elements()[0]; element.Kind() != ast.IdentKind || element.AsIdent() != c.IterVar() {
+		return e
+	}
+	return unfiltered(c.IterRange())
 }
 
 func (r *reader) all(list []ast.Expr) {

@@ -18,6 +18,9 @@ func TestReads(t *testing.T) {
 		`= data.lines.exists(l, l.sku == data.sku)`:                    "data.lines data.lines[].sku data.sku",
 		`= data.lines.exists(data, data.sku == "a")`:                   `data.lines data.lines[].sku=["a"]`,
 		`= [1].exists(data, data == 1) && data.after == 1`:             "data.after=[1]",
+		`= data.a.filter(x, x.n > 1).all(y, y.m == "a")`:               `data.a data.a[].n data.a[] data.a[].m=["a"]`,
+		`= data.a.filter(x, x.n > 1).filter(x, x.k).exists(y, y.m)`:    "data.a data.a[].n data.a[] data.a[].k data.a[].m",
+		`= data.a.map(x, x.n > 1, x.l).all(y, y.m)`:                    "data.a data.a[].n data.a[].l",
 		`= {"a": data.x, "b": [data.y]}.size() > 0 || data.z.t("a")`:   "", // no such function
 		`= {"a": data.x, data.k: [data.y]}.size() > 0`:                 "data.x data.k data.y",
 		`= data.name.startsWith(metaJson.prefix) ? true : data.other`:  "data.name metaJson.prefix data.other",
