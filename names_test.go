@@ -16,8 +16,9 @@ import (
 // maxNames is how many names our packages may export in all: 750, and those in which a
 // machine says what its sessions are about and a session what came of it (input, subject,
 // conditions, assignments, by when a state is to be left), those of a driver, and those in
-// which a server remembers (keys, receipts, an audit log, published machines, claims).
-const maxNames = 850
+// which a server remembers (keys, receipts, an audit log, published machines, claims) and what
+// programs say to it and are told.
+const maxNames = 900
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -37,13 +38,10 @@ var offered = map[string]string{
 	"guard.NewLedger":     "the ledger of a program with agents of its own: see its examples",
 	"guard.Quota":         "the ledger of a program with agents of its own: see its examples",
 
-	"driver.New":     "carries the sessions of a program on: see its example",
 	"driver.Driving": "carries the sessions of a program on: see its example",
 	"driver.Standby": "carries the sessions of a program on: see its example",
 	"driver.Stalled": "carries the sessions of a program on: see its example",
 
-	"control.CredentialID": "for a server",
-	"control.NewMemory":    "for a server",
 
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",

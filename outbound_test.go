@@ -28,6 +28,7 @@ const outboundHome = "webhook"
 
 // outboundServers are the folders that may import net/http, to serve, and why.
 var outboundServers = map[string]string{
+	"server":                    "is what serves",
 	"examples/webhook-arbiter":  "is the other side of a webhook",
 	"llm/llmtest":               "is the other side of a model's API",
 	"examples/webhook-proposer": "is the other side of a webhook",

@@ -147,3 +147,57 @@ func (v *LogView) roundOf(e *session.Raw) int32 {
 	}
 	return d.Round
 }
+
+// ResultFor is ResultOf for whoever looks who is nobody in particular, with the exit code
+// that dialai has for it.
+func ResultFor(r runner.Result) Result {
+	code := ExitCode(r)
+	if r.Session.Withheld("") != "" {
+		o := r.Session.Conceal(session.Outcome{Code: r.Code, Reason: r.Reason})
+		r.Code, r.Reason = o.Code, o.Reason
+	}
+	return ResultOf(r, code)
+}
+
+// Exit codes of dialai.
+const (
+	ExitOK      = 0
+	ExitFailure = 1
+	ExitUsage   = 2
+	ExitHuman   = 3 // a human must decide
+	ExitStopped = 4 // by a guard or a limit
+	ExitWaiting = 5 // for answers that come later, or for a timer
+	ExitFinal   = 6 // in a final state other than the goal
+)
+
+// ExitCode returns what a run ends with.
+func ExitCode(r runner.Result) int {
+	switch r.Status {
+	case session.Completed.String():
+		if r.Session.State.Goal {
+			return ExitOK
+		}
+		return ExitFinal
+	case session.NeedsHuman.String():
+		return ExitHuman
+	case session.Stopped.String():
+		return ExitStopped
+	case runner.WaitingStatus:
+		return ExitWaiting
+	}
+	return ExitFailure
+}
+
+// WithoutPayload returns the session without what it is about: what it was given, has
+// proposed and said.
+func (s Session) WithoutPayload() Session {
+	s.MetaJSON, s.Data, s.Subject, s.Reason, s.Notices = nil, nil, "", "", nil
+	s.Proposals, s.Question = []json.RawMessage{}, nil
+	history := make([]session.TransitionRecord, len(s.History))
+	for i, r := range s.History {
+		r.Reasoning, r.MetaJSON, r.Retracted = "", nil, ""
+		history[i] = r
+	}
+	s.History = history
+	return s
+}

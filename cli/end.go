@@ -26,7 +26,7 @@ import (
 // is what kept it, or anything before, from being printed.
 func (p *printer) end(r runner.Result, ask func() (runner.Question, error)) (int, error) {
 	p.status.Stop()
-	code := codeOf(r)
+	code := api.ExitCode(r)
 	if r.Session.Withheld("") != "" { // what may be told of it
 		o := r.Session.Conceal(session.Outcome{Code: r.Code, Reason: r.Reason})
 		r.Code, r.Reason = o.Code, o.Reason
@@ -172,23 +172,6 @@ func (p *printer) endJSON(r runner.Result, code int) error {
 		return err
 	}
 	return p.out.Flush()
-}
-
-func codeOf(r runner.Result) int {
-	switch r.Status {
-	case session.Completed.String():
-		if r.Session.State.Goal {
-			return exitOK
-		}
-		return exitFinal
-	case session.NeedsHuman.String():
-		return exitHuman
-	case session.Stopped.String():
-		return exitStopped
-	case runner.WaitingStatus:
-		return exitWaiting
-	}
-	return exitFailure
 }
 
 // resultOf returns a session that nobody runs on as a Result.

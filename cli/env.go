@@ -47,6 +47,7 @@ var environment = []struct{ name, text string }{
 	{"GEMINI_API_KEY", "the key for models whose id begins with google/"},
 	{"OLLAMA_HOST", "the Ollama server of models whose id begins with ollama/, for example 127.0.0.1:11434; it may be private"},
 	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
+	{"DIALAI_PORT", "the port of 127.0.0.1 at which dialai serve listens without --listen (default: 8420)"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true; OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf or http/json, and not grpc"},
 	{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true puts what models are asked and say into traces"},
 	{"DIALAI_LLM_CONCURRENT", "how many calls of one provider are made at the same time (default: 64)"},
@@ -57,7 +58,7 @@ var environment = []struct{ name, text string }{
 }
 
 // reservedVariables are those of later versions.
-const reservedVariables = "DIALAI_BASE_URL, DIALAI_PORT, DIALAI_API_TOKEN, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS"
+const reservedVariables = "DIALAI_BASE_URL, DIALAI_API_TOKEN, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS"
 
 // environmentTopic is shown by dialai help environment.
 func environmentTopic() *cobra.Command {
@@ -315,6 +316,11 @@ func (a *app) panicked(p *runner.PanicError) {
 
 // engine builds the runner that the environment and the flags describe.
 func (a *app) engine(ctx context.Context, does access, observer func(session.Change)) (*engine, error) {
+	return a.engineFor(ctx, does, observer, true)
+}
+
+// engineFor is engine for whom the operator of the terminal may not be among.
+func (a *app) engineFor(ctx context.Context, does access, observer func(session.Change), operator bool) (*engine, error) {
 	o, err := a.outside()
 	if err != nil {
 		return nil, err
@@ -331,7 +337,7 @@ func (a *app) engine(ctx context.Context, does access, observer func(session.Cha
 	models := llm.New(o.models)
 	r, err := runner.New(runner.Config{
 		Store: s, Resolver: strategies.Resolvers{a.registry, webhook.New(o.hooks), models}, Prices: o.prices, Observer: observer,
-		PublicURL: o.public, AllowOperator: true, Arrivals: a.arrivals(), Now: clock, Panicked: a.panicked,
+		PublicURL: o.public, AllowOperator: operator, Arrivals: a.arrivals(), Now: clock, Panicked: a.panicked,
 	})
 	if err != nil {
 		stop()

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -31,13 +32,13 @@ import (
 
 // Exit codes. The help text and the docs are made from the table below.
 const (
-	exitOK          = 0
-	exitFailure     = 1
-	exitUsage       = 2
-	exitHuman       = 3
-	exitStopped     = 4
-	exitWaiting     = 5
-	exitFinal       = 6
+	exitOK          = api.ExitOK
+	exitFailure     = api.ExitFailure
+	exitUsage       = api.ExitUsage
+	exitHuman       = api.ExitHuman
+	exitStopped     = api.ExitStopped
+	exitWaiting     = api.ExitWaiting
+	exitFinal       = api.ExitFinal
 	exitInterrupted = 130
 )
 

@@ -95,7 +95,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand(), a.cancelCommand(), a.forkCommand(), a.moveCommand()}},
+		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand(), a.cancelCommand(), a.forkCommand(), a.moveCommand(), a.serveCommand()}},
 		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand(), a.retractCommand()}},
 		{"Let the engine decide:", []*cobra.Command{a.trustCommand(), a.collapseCommand()}},
 		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.specialistsCommand(), a.auditCommand()}},
@@ -194,5 +194,5 @@ func helpCommand() *cobra.Command {
 
 // later are commands that other versions will have.
 var later = map[string]bool{
-	"serve": true, "undertake": true, "watch": true, "bridge": true,
+	"undertake": true, "watch": true, "bridge": true,
 }

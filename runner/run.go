@@ -126,7 +126,7 @@ func (r *Runner) run(ctx context.Context, s *session.Session, o RunOptions) (Res
 			}
 		case TickSolicited, TickRejected:
 		case TickWaiting:
-			if !o.Wait && (s.Waits() || onlyLate(s)) {
+			if !o.Wait && (s.Waits() || s.OnlyLate()) {
 				return waitingResult(s), nil
 			}
 			if s, err = r.await(ctx, s); err != nil {
@@ -165,16 +165,6 @@ func waitingResult(s *session.Session) Result {
 type leftWaiting struct{ session *session.Session }
 
 func (e *leftWaiting) Error() string { return errRunTime.Error() }
-
-// onlyLate reports whether all open asks were accepted for a later answer.
-func onlyLate(s *session.Session) bool {
-	for _, a := range s.OpenAsks() {
-		if a.Remote == nil || !a.Remote.Accepted {
-			return false
-		}
-	}
-	return true
-}
 
 // await returns once the session has changed, an answer is overdue, or it is time for a
 // reminder or a timer. The error is a *leftWaiting if the time of the run is over while

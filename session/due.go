@@ -76,6 +76,16 @@ func (s *Session) Waits() bool {
 	return s.Timer() != nil && s.State.Wait && s.Status == Running && len(s.Proposals()) == 0
 }
 
+// OnlyLate reports whether no answers are out but those that were accepted for later.
+func (s *Session) OnlyLate() bool {
+	for _, a := range s.OpenAsks() {
+		if a.Remote == nil || !a.Remote.Accepted {
+			return false
+		}
+	}
+	return true
+}
+
 // Standing is Outcome, also for a session that waits for nothing but its timer: its status
 // is running, and its code timer.
 func (s *Session) Standing() Outcome {

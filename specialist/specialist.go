@@ -7,12 +7,14 @@
 package specialist
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/dialai/dialai/exact"
@@ -37,6 +39,20 @@ func (id SessionID) String() string {
 
 // MarshalText writes what String returns.
 func (id SessionID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (id *SessionID) UnmarshalText(text []byte) error {
+	digits := bytes.ReplaceAll(text, []byte("-"), nil)
+	var read SessionID
+	if len(digits) != 2*len(read) {
+		return fmt.Errorf("%q is not the id of a session", text)
+	}
+	if _, err := hex.Decode(read[:], digits); err != nil || read.String() != string(bytes.ToLower(text)) {
+		return fmt.Errorf("%q is not the id of a session", text)
+	}
+	*id = read
+	return nil
+}
 
 // A Proposer proposes one of the legal transitions of a state.
 //

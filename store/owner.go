@@ -63,6 +63,24 @@ func (s *file) alive(name string) (bool, error) {
 	return false, lock.Unlock()
 }
 
+// A DriverLock is held by one process at a time. It is not for concurrent use.
+type DriverLock struct{ file *flock.Flock }
+
+// TryLock takes the lock if it is free, and says whether it has.
+func (l *DriverLock) TryLock() (bool, error) { return l.file.TryLock() }
+
+// Unlock gives it back.
+func (l *DriverLock) Unlock() error { return l.file.Unlock() }
+
+// DriverLock returns the lock that who carries all sessions of the store on holds, so that
+// one process does. It is free when that has ended, however it did.
+func (s *SQLite) DriverLock() (*DriverLock, error) {
+	if err := os.MkdirAll(s.ownerDir(), 0o700); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	return &DriverLock{flock.New(filepath.Join(s.ownerDir(), "driving"))}, nil // it stays: to remove it would let two in
+}
+
 // Claim implements [session.OwnerStore].
 func (s *SQLite) Claim(context.Context) (session.Owner, error) { return s.claim() }
 

@@ -41,11 +41,12 @@ var (
 	Workers   = Kind{"list of workers", 16 << 20}
 	Vectors   = Kind{"file of vectors", 64 << 20}
 	Telemetry = Kind{"certificate or key", 1 << 20}
+	ServerKey = Kind{"key of a server", 4 << 10}
 )
 
 // Kinds returns all kinds, for the documentation.
 func Kinds() []Kind {
-	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry}
+	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry, ServerKey}
 }
 
 // ErrTooLarge is wrapped if a file has more bytes than its kind.

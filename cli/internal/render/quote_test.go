@@ -19,7 +19,7 @@ func TestQuoteKeepsTheLastLineFeed(t *testing.T) {
 		"it's\\ 100%!é\n\n": `$'it\047s\\ 100%\041é\012\012'`,
 		"-a\u200b\r\n":      `$'\055a\342\200\213\015\012'`,
 	} {
-		got := quote(name)
+		got := Quote(name)
 		if got != want {
 			t.Errorf("%q is printed as %s, want %s", name, got, want)
 		}

@@ -53,8 +53,8 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// quote returns s as one word for a shell, fit to be shown.
-func quote(s string) string {
+// Quote returns s as one word for a shell, fit to be shown.
+func Quote(s string) string {
 	plain := s != "" && s[0] != '=' // which zsh would look up
 	for _, r := range s {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)) {
@@ -113,7 +113,7 @@ func (c Command) String() string {
 		words = slices.Concat(c.Path, c.words, []string{"--"}, c.Args)
 	}
 	for i, w := range words {
-		words[i] = quote(w)
+		words[i] = Quote(w)
 	}
 	return strings.Join(words, " ")
 }

@@ -1,0 +1,208 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// What programs say to a server, and what it answers. The tag doc is what the OpenAPI
+// document says of a member. A member that a request does not know is refused; answers may
+// gain members in later versions.
+
+// A Start begins a session: of the machine of a name, or of a definition that comes along.
+type Start struct {
+	MachineName   string          `json:"machineName,omitempty" doc:"the machine, in its newest definition"`
+	MachineDigest string          `json:"machineDigest,omitempty" doc:"refuse unless this is the digest of that definition"`
+	Machine       json.RawMessage `json:"machine,omitempty" doc:"a definition in place of a name"`
+	MetaJSON      json.RawMessage `json:"metaJson,omitempty" doc:"what the session is started with"`
+	Seed          string          `json:"seed,omitempty" doc:"a number from 0 to 18446744073709551615 that decides random choices; without it other ones for each session"`
+	Mode          string          `json:"mode,omitempty" enum:"all,eager,sequential" doc:"how proposers are asked; without it as the definition says"`
+	Defaults      bool            `json:"defaults,omitempty" doc:"let firstAvailable propose and firstProposal arbitrate where the machine has nobody"`
+	AllowMissing  []string        `json:"allowMissing,omitempty" doc:"specialists without whom the session may start"`
+	Human         string          `json:"human,omitempty" doc:"the human as whom the session is started, whom approvals may exclude"`
+}
+
+// Cost says what an answer that is handed in has cost.
+type Cost struct {
+	CostUSD         *exact.Money `json:"costUSD,omitempty" doc:"dollars"`
+	LatencyMsec     *int64       `json:"latencyMsec,omitempty" minimum:"0"`
+	NumInputTokens  *int64       `json:"numInputTokens,omitempty" minimum:"0"`
+	NumOutputTokens *int64       `json:"numOutputTokens,omitempty" minimum:"0"`
+}
+
+// Usage returns the cost as the engine takes it.
+func (c Cost) Usage() (u specialist.Usage) {
+	if c.CostUSD != nil {
+		u = u.WithCost(*c.CostUSD)
+	}
+	for _, v := range []struct {
+		given *int64
+		to    *int64
+		bit   specialist.Given
+	}{{c.LatencyMsec, &u.LatencyMsec, specialist.LatencyGiven}, {c.NumInputTokens, &u.NumInputTokens, specialist.InputGiven}, {c.NumOutputTokens, &u.NumOutputTokens, specialist.OutputGiven}} {
+		if v.given != nil {
+			*v.to, u.Given = *v.given, u.Given|v.bit
+		}
+	}
+	return u
+}
+
+// A Proposal is handed in for a specialist. Without a transition the specialist is asked.
+type Proposal struct {
+	SpecialistID   string                `json:"specialistId,omitempty" doc:"who proposes; without it the only one as whom the caller may"`
+	RoundID        string                `json:"roundId,omitempty" doc:"the round it is for; without it the present one. Required of a human"`
+	QuestionDigest string                `json:"questionDigest,omitempty" doc:"of the question it answers. Required of a human"`
+	TransitionName string                `json:"transitionName,omitempty"`
+	ToState        string                `json:"toState,omitempty"`
+	Reasoning      string                `json:"reasoning,omitempty"`
+	MetaJSON       json.RawMessage       `json:"metaJson,omitempty" doc:"the payload"`
+	ToolCalls      []specialist.ToolCall `json:"toolCalls,omitempty"`
+	Model          string                `json:"model,omitempty" doc:"the model that has answered"`
+	Cost
+}
+
+// A Ruling is a human's word on an open round, on the question that was seen.
+type Ruling struct {
+	TransitionName string          `json:"transitionName" minLength:"1"`
+	RoundID        string          `json:"roundId,omitempty" doc:"required"`
+	QuestionDigest string          `json:"questionDigest,omitempty" doc:"the digest of the question as it was seen; required"`
+	SpecialistID   string          `json:"specialistId,omitempty" doc:"the human who rules; without it the only one as whom the caller may"`
+	ToState        string          `json:"toState,omitempty"`
+	Reasoning      string          `json:"reasoning,omitempty"`
+	MetaJSON       json.RawMessage `json:"metaJson,omitempty" doc:"the payload"`
+	Cost
+}
+
+// An Arbitrating has the arbiter decide the present round.
+type Arbitrating struct {
+	RoundID string `json:"roundId,omitempty" doc:"the round; without it the present one"`
+}
+
+// A Resuming takes a session up again.
+type Resuming struct {
+	Note         string `json:"note,omitempty"`
+	SpecialistID string `json:"specialistId,omitempty" doc:"the human as whom it is taken up, for the record"`
+	RetryFailed  bool   `json:"retryFailed,omitempty" doc:"ask those again who failed in this round, whatever it waits for"`
+	KeepFailed   bool   `json:"keepFailed,omitempty" doc:"ask nobody again who failed in this round"`
+	Clear        bool   `json:"clear,omitempty" doc:"let the guards forget what has repeated"`
+}
+
+// A Raising lifts limits of the guards for one session.
+type Raising struct {
+	Raise        []Raise `json:"raise" minItems:"1"`
+	Note         string  `json:"note" minLength:"1" doc:"why"`
+	SpecialistID string  `json:"specialistId,omitempty" doc:"the human who raises them; without it the only one as whom the caller may"`
+}
+
+// A Raise is one limit, and to what it is lifted.
+type Raise struct {
+	Limit string      `json:"limit" doc:"where a guards section has it, such as budget.hard_limit_usd"`
+	To    json.Number `json:"to" doc:"dollars, or a whole number"`
+}
+
+// A Note says why something is done, for the record.
+type Note struct {
+	Note string `json:"note" minLength:"1" doc:"why"`
+}
+
+// A Forking makes a session that goes on from where another one stood.
+type Forking struct {
+	Sequence int64 `json:"sequence,omitempty" minimum:"0" doc:"the last event that comes along, the last of its commit; without it the newest"`
+}
+
+// A Moving moves a session to another definition.
+type Moving struct {
+	Definition json.RawMessage   `json:"definition,omitempty"`
+	States     map[string]string `json:"states,omitempty" doc:"names of states that the definition does not have any more, each with the one in its place"`
+	Note       string            `json:"note" minLength:"1" doc:"why"`
+	DryRun     bool              `json:"dryRun,omitempty" doc:"tell what would come of it, and change nothing"`
+}
+
+// A Retracting is a human's word that an executed ruling of their own was a mistake.
+type Retracting struct {
+	RoundID      string `json:"roundId" minLength:"1" doc:"the round that the ruling has closed"`
+	SpecialistID string `json:"specialistId,omitempty" doc:"the human; without it the only one as whom the caller may"`
+	Note         string `json:"note" minLength:"1" doc:"why"`
+}
+
+// A Viewer says as whom something is looked at.
+type Viewer struct {
+	SpecialistID string `json:"specialistId,omitempty" doc:"the human who looks; without it the only one as whom the caller may"`
+}
+
+// A Settled is the answer to what changes a session.
+type Settled struct {
+	Session Session `json:"session"`
+	Settled bool    `json:"settled" doc:"nothing of it goes on by itself: it has ended, or waits for a human, a timer or a late answer"`
+}
+
+// A Ruled is the answer to a ruling.
+type Ruled struct {
+	Arbitration runner.Arbitration `json:"arbitration"`
+	Code        string             `json:"code,omitempty" doc:"why nothing was executed yet: approvals, second_human"`
+	Repeated    bool               `json:"repeated,omitempty" doc:"the same ruling had been given before"`
+	Settled
+}
+
+// A Proposed is the answer to a proposal.
+type Proposed struct {
+	Proposal json.RawMessage `json:"proposal"`
+	Settled
+}
+
+// A Stepped is the answer to a step.
+type Stepped struct {
+	Tick runner.TickView `json:"tick"`
+	Settled
+}
+
+// A Ran is the answer to a run.
+type Ran struct {
+	Result Result `json:"result"`
+	Settled
+}
+
+// A List is a page of a list. It may be short, even empty, and still have one behind it.
+type List[T any] struct {
+	Items      []T    `json:"items"`
+	NextCursor string `json:"nextCursor,omitempty" doc:"of the page behind it; absent on the last"`
+}
+
+// A Caller is who calls, and may do what.
+type Caller struct {
+	Subject     string   `json:"subject"`
+	Method      string   `json:"method" doc:"how that is known: key, local or none"`
+	Tenant      string   `json:"tenant"`
+	Permissions []string `json:"permissions"`
+	Humans      []string `json:"humans" doc:"as whom the caller may rule; * is every human that a machine declares"`
+}
+
+// An About is what a server says of itself.
+type About struct {
+	Version string `json:"version"`
+	Caller  Caller `json:"caller"`
+	Limits  Limits `json:"limits"`
+}
+
+// Limits are those of requests, in bytes and milliseconds.
+type Limits struct {
+	BodyBytes int64 `json:"bodyBytes"`
+	WaitMsec  int64 `json:"waitMsec"`
+	PageItems int   `json:"pageItems"`
+}
+
+// A Summary is a session in a list.
+type Summary = session.Summary
+
+// A Machine is a definition that sessions can be started of.
+type Machine struct {
+	MachineName   string          `json:"machineName"`
+	MachineDigest string          `json:"machineDigest"`
+	Version       string          `json:"version,omitempty"`
+	Definition    json.RawMessage `json:"definition,omitempty"`
+	Problems      []Problem       `json:"problems,omitempty"`
+}

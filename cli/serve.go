@@ -1,0 +1,468 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/driver"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/llm"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/server"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store"
+)
+
+// Serving: the same engine as at the terminal, with a driver that carries the sessions of
+// the store on, and a server before it. Without a word about keys only the computer's own
+// address is listened at, and whoever can read the file server-key may call.
+
+// serveFlags are those of serve.
+type serveFlags struct {
+	listen     []string
+	hosts      []string
+	origins    []string
+	auth       string
+	cert, key  string
+	drive      string
+	workers    int
+	perMachine int
+	waitMax    time.Duration
+	grace      time.Duration
+	logLevel   string
+	logFormat  string
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	f := &serveFlags{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve sessions, questions and rulings over HTTP, and carry sessions on",
+		Long: `Serve the sessions of the store over HTTP, and carry them on by themselves: proposers
+are asked, timers fire, and what needs a human waits in the inbox. docs/server.md is
+the guide, /openapi.json the reference.
+
+Without --listen that is at 127.0.0.1:8420 (DIALAI_PORT names another port), for whoever
+has the key in the file server-key beside the store, which the first start writes. Every
+program of the same user can read it, and rule with it. --auth keys lets in only those
+with a key of dialai keys; without that and TLS no other address is listened at.
+
+Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`,
+		Example: `  dialai serve
+  dialai serve --listen 127.0.0.1:9000 --listen unix:/run/dialai.sock
+  dialai serve --listen 0.0.0.0:8443 --auth keys --tls-cert cert.pem --tls-key key.pem`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.listen, "listen", nil, "an `address` to listen at: HOST:PORT, or unix:PATH (may be repeated)")
+	flags.StringArrayVar(&f.hosts, "host", nil, "a `name` under which the server is reached, beside those of its addresses (may be repeated)")
+	flags.StringArrayVar(&f.origins, "cors-origin", nil, "the `origin` of pages elsewhere that may call, with a key (may be repeated)")
+	flags.StringVar(&f.auth, "auth", authLocal, "`who` may call: local, whoever has the key of this computer; keys, whoever has a key; none, everybody who can reach it")
+	flags.StringVar(&f.cert, "tls-cert", "", "a `file` with the certificate of the server")
+	flags.StringVar(&f.key, "tls-key", "", "a `file` with the key of that certificate")
+	flags.StringVar(&f.drive, "drive", "on", "carry sessions on: on or `off`")
+	flags.IntVar(&f.workers, "workers", 256, "how many steps at a `time`")
+	flags.IntVar(&f.perMachine, "per-machine", 64, "how many of them for one `machine`")
+	flags.DurationVar(&f.waitMax, "wait-max", time.Minute, "how long a `request` may wait for a session")
+	flags.DurationVar(&f.grace, "grace", 20*time.Second, "how long steps may go on when the server `ends`")
+	flags.StringVar(&f.logLevel, "log-level", "info", "which lines are logged on stderr: debug, info, warn or `error`")
+	flags.StringVar(&f.logFormat, "log-format", "", "`how` they are written: text or json (default: text on a terminal)")
+	complete(cmd, "auth", authLocal, authKeys, authNone)
+	complete(cmd, "drive", "on", "off")
+	complete(cmd, "log-level", "debug", "info", "warn", "error")
+	complete(cmd, "log-format", "text", "json")
+	return cmd
+}
+
+const (
+	authLocal = "local"
+	authKeys  = "keys"
+	authNone  = "none"
+)
+
+// check returns what is wrong with the flags.
+func (f *serveFlags) check() error {
+	for _, c := range []struct {
+		flag, value string
+		known       []string
+	}{{"auth", f.auth, []string{authLocal, authKeys, authNone}}, {"drive", f.drive, []string{"on", "off"}}, {"log-level", f.logLevel, []string{"debug", "info", "warn", "error"}}, {"log-format", f.logFormat, []string{"text", "json", ""}}} {
+		if err := oneOf(c.flag, c.value, c.known...); err != nil {
+			return err
+		}
+	}
+	for _, o := range f.origins {
+		if u, err := url.Parse(o); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" {
+			return hinted(usage("--cors-origin is %q, not the origin of a page", o), "such as https://console.example.com; every page of the web (*) cannot be let in")
+		}
+	}
+	switch {
+	case (f.cert == "") != (f.key == ""):
+		return usage("--tls-cert and --tls-key: one needs the other")
+	case f.workers < 1, f.perMachine < 1:
+		return usage("--workers and --per-machine must be at least 1")
+	case f.waitMax <= 0, f.grace <= 0:
+		return usage("--wait-max and --grace must be above 0")
+	}
+	return nil
+}
+
+// open listens at the addresses, none of which may be for others without keys and TLS.
+func (f *serveFlags) open(port string) (list []net.Listener, err error) {
+	addresses := f.listen
+	if len(addresses) == 0 {
+		addresses = []string{net.JoinHostPort("127.0.0.1", cmp.Or(port, "8420"))}
+	}
+	defer func() {
+		if err != nil {
+			for _, l := range list {
+				l.Close()
+			}
+		}
+	}()
+	for _, address := range addresses {
+		l, err := f.listenAt(address)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+func (f *serveFlags) listenAt(address string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			return nil, err
+		}
+		return l, os.Chmod(path, 0o600)
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, hinted(usage("--listen is %q, not HOST:PORT or unix:PATH", address), "such as 127.0.0.1:8420")
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && (f.auth != authKeys || f.cert == "") {
+		return nil, hinted(usage("--listen %s is for others, too, and needs keys and TLS", address), "add --auth keys --tls-cert FILE --tls-key FILE, or listen at 127.0.0.1")
+	}
+	return net.Listen("tcp", address)
+}
+
+// names are those under which the server may be called.
+func (f *serveFlags) names(public string) []string {
+	names := []string{"localhost", "127.0.0.1", "::1"}
+	for _, address := range f.listen {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			names = append(names, host)
+		}
+	}
+	if u, err := url.Parse(public); err == nil && u.Host != "" {
+		names = append(names, u.Hostname())
+	}
+	for _, h := range f.hosts {
+		names = append(names, strings.ToLower(h))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	listeners, err := f.open(a.env("DIALAI_PORT"))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, l := range listeners {
+			l.Close()
+		}
+	}()
+	log := a.logger(f)
+	var carry *driver.Driver
+	var web *server.Server
+	e, err := a.engineFor(ctx, starts, func(c session.Change) {
+		carry.Observer("")(c)
+		web.Observer(c)
+	}, f.auth != authKeys)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	driving := driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log}
+	if file, ok := e.store.(*store.SQLite); ok {
+		if driving.Lock, err = file.DriverLock(); err != nil {
+			return err
+		}
+	}
+	carry = driver.New(driving)
+	remembers, err := a.openControl(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer remembers.Close()
+	config, err := a.serverConfig(f, e, remembers, log)
+	if err != nil {
+		return err
+	}
+	if f.drive == "on" {
+		config.Driver = carry
+	}
+	web = server.New(config)
+	if err := a.tellServing(f, listeners); err != nil {
+		return err
+	}
+	return a.serveUntil(ctx, f, e, web, carry, listeners)
+}
+
+// A closableControl is any of the stores of what a server remembers.
+type closableControl interface {
+	control.Store
+	io.Closer
+}
+
+// openControl opens what the server remembers: a file beside the store.
+func (a *app) openControl(ctx context.Context, e *engine) (closableControl, error) {
+	if _, ok := e.store.(*store.SQLite); !ok {
+		return control.NewMemory(), nil
+	}
+	path, err := a.storePath()
+	if err != nil {
+		return nil, err
+	}
+	c, err := store.OpenControl(ctx, path+".control", store.SQLiteOptions{})
+	if err != nil {
+		return nil, err // not a nil *store.Control
+	}
+	return c, nil
+}
+
+// serverConfig says what the server is made of.
+func (a *app) serverConfig(f *serveFlags, e *engine, remembers control.Store, log *slog.Logger) (server.Config, error) {
+	checks := runner.Checks()
+	checks.Model, checks.Secret = llm.CheckModel, packs.HoldsSecret
+	c := server.Config{
+		Runner: e.Runner, Checks: checks, Hosts: f.names(a.env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Version: buildInfo().Version, Log: log,
+		Control: remembers,
+	}
+	_, c.Shared = e.store.(*store.SQLite)
+	switch f.auth {
+	case authNone:
+		c.Who = server.Local("")
+	case authKeys:
+		c.Who = server.Keys(c.Control, nil, nil)
+	default:
+		key, err := a.serverKey()
+		if err != nil {
+			return c, err
+		}
+		c.Who = server.Keys(c.Control, nil, server.Local(key))
+	}
+	return c, nil
+}
+
+// serveUntil serves and carries on until ctx ends, and then lets what is under way end.
+func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *engine, web *server.Server, carry *driver.Driver, listeners []net.Listener) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var work sync.WaitGroup
+	listening := server.Listening{Listeners: listeners, Grace: f.grace}
+	if f.cert != "" {
+		c := &certificate{certFile: f.cert, keyFile: f.key}
+		if _, err := c.load(); err != nil {
+			return &exitError{exitUsage, err}
+		}
+		listening.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.load() }
+	}
+	work.Go(func() { stop(web.Serve(ctx, listening)) })
+	_, shared := e.store.(*store.SQLite)
+	if f.drive == "on" {
+		work.Go(func() {
+			if err := carry.Run(ctx, driver.Tenant{Runner: e.Runner, Shared: shared}); err != nil {
+				stop(err)
+			}
+		})
+	}
+	work.Wait()
+	if why := context.Cause(ctx); why != nil && !errors.Is(why, context.Canceled) {
+		return why
+	}
+	return nil
+}
+
+// logger writes what happens to stderr.
+func (a *app) logger(f *serveFlags) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(f.logLevel)) // it was checked
+	o := &slog.HandlerOptions{Level: level}
+	if f.logFormat == "json" || f.logFormat == "" && !render.IsTerminal(a.err) {
+		return slog.New(slog.NewJSONHandler(a.err, o))
+	}
+	return slog.New(slog.NewTextHandler(a.err, o))
+}
+
+// A servingLine is what serve prints with --json once it listens.
+type servingLine struct {
+	V       int      `json:"v"`
+	Kind    string   `json:"kind"` // "serving"
+	URLs    []string `json:"urls"`
+	KeyFile string   `json:"keyFile,omitempty"` // "" unless --auth is local
+}
+
+// tellServing says where the server is, and how to call it.
+func (a *app) tellServing(f *serveFlags, listeners []net.Listener) error {
+	line := servingLine{V: 1, Kind: "serving"}
+	for _, l := range listeners {
+		line.URLs = append(line.URLs, urlOf(l.Addr(), f.cert != ""))
+	}
+	if f.auth == authLocal {
+		path, err := a.serverKeyPath()
+		if err != nil {
+			return err
+		}
+		line.KeyFile = path
+	}
+	switch {
+	case a.flags.JSON:
+		return render.JSON(a.out, line)
+	case a.flags.Quiet:
+		return nil
+	}
+	path, err := a.storePath()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "dialai serves %s (store %s)\n", strings.Join(line.URLs, ", "), cmp.Or(path, "memory:"))
+	if line.KeyFile != "" && !strings.HasPrefix(line.URLs[0], "unix:") {
+		fmt.Fprintf(a.out, "  curl -H \"Authorization: Bearer $(cat %s)\" %s/v1\n", render.Quote(line.KeyFile), line.URLs[0])
+	}
+	return nil
+}
+
+func urlOf(address net.Addr, secure bool) string {
+	if address.Network() == "unix" {
+		return "unix:" + address.String()
+	}
+	if secure {
+		return "https://" + address.String()
+	}
+	return "http://" + address.String()
+}
+
+// serverKeyPath returns where the key of this computer is.
+func (a *app) serverKeyPath() (string, error) {
+	path, err := a.storePath()
+	if err == nil && path == "" {
+		path, err = a.defaultStore()
+	}
+	return filepath.Join(filepath.Dir(path), "server-key"), err
+}
+
+// serverKey returns the key of this computer, and makes it if there is none.
+func (a *app) serverKey() (string, error) {
+	path, err := a.serverKeyPath()
+	if err != nil {
+		return "", err
+	}
+	var random [32]byte
+	rand.Read(random[:]) // never fails
+	fresh := base64.RawURLEncoding.EncodeToString(random[:])
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return readServerKey(path)
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = file.WriteString(fresh + "\n")
+	return fresh, errors.Join(err, file.Sync(), file.Close())
+}
+
+// readServerKey reads the key of this computer, which nobody else may.
+func readServerKey(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", hinted(fmt.Errorf("%s can be read by others", path), "chmod 600 %s, or remove it: the next start writes another key", render.Quote(path))
+	}
+	text, err := files.ReadRegular(path, files.ServerKey)
+	if err != nil {
+		return "", err
+	}
+	key := strings.TrimSpace(string(text))
+	if len(key) < 32 {
+		return "", hinted(fmt.Errorf("%s holds no key", path), "remove it: the next start writes another key")
+	}
+	return key, nil
+}
+
+// A certificate is read again when its files have changed.
+type certificate struct {
+	certFile, keyFile string
+
+	mu     sync.Mutex
+	read   time.Time // when it was looked at last
+	loaded *tls.Certificate
+	text   []byte // of both files
+}
+
+// load returns the certificate. Files that cannot be used any more leave the old one.
+func (c *certificate) load() (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.loaded != nil && time.Since(c.read) < 10*time.Second {
+		return c.loaded, nil
+	}
+	cert, err := files.Read(c.certFile, files.Telemetry)
+	if err == nil {
+		var key []byte
+		if key, err = files.Read(c.keyFile, files.Telemetry); err == nil {
+			err = c.use(cert, key)
+		}
+	}
+	if c.read = time.Now(); c.loaded != nil {
+		return c.loaded, nil
+	}
+	return nil, err
+}
+
+// use takes up what the files say.
+func (c *certificate) use(cert, key []byte) error {
+	text := slices.Concat(cert, key)
+	if c.loaded != nil && bytes.Equal(text, c.text) {
+		return nil
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return fmt.Errorf("--tls-cert %s and --tls-key %s: %w", c.certFile, c.keyFile, err)
+	}
+	c.loaded, c.text = &pair, text
+	return nil
+}

@@ -1,0 +1,23 @@
+// Package params has the parameters that many operations of a server take. They are embedded
+// in what an operation takes, for which their names have to be exported.
+package params
+
+// A Session names a session.
+type Session struct {
+	ID string `path:"id" doc:"the id of the session" maxLength:"100"`
+}
+
+// A Question names a question: a session and a round.
+type Question struct {
+	QuestionID string `path:"question" doc:"the id of the question: that of the session, a dot, and that of the round" maxLength:"200"`
+}
+
+// A Precondition is what a write says of the session that it means.
+type Precondition struct {
+	IfMatch string `header:"If-Match" doc:"the ETag of the session as it was seen; the write is refused if it has changed"`
+}
+
+// A Wait says how long to wait for what comes of a write.
+type Wait struct {
+	For string `query:"wait" doc:"wait up to so long, such as 30s, until the session has settled" maxLength:"20"`
+}

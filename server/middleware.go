@@ -1,0 +1,193 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/internal/packs"
+)
+
+type requestKey struct{}
+
+// requestID returns the id of a request.
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestKey{}).(string)
+	return id
+}
+
+// wrap puts around the routes what every request goes through.
+func (s *Server) wrap(routes *http.ServeMux) http.Handler {
+	origins := http.NewCrossOriginProtection()
+	for _, o := range s.config.Origins {
+		_ = origins.AddTrustedOrigin(o) // the command has checked them
+	}
+	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		writeProblem(w, r, &api.Error{Status: http.StatusForbidden, Code: "cross_origin", Detail: "a page of another origin may not do this", Hint: "--cors-origin lets the pages of an origin call, with a key"})
+	}))
+	h := s.authenticated(s.recorded(routes))
+	h = s.sized(h)
+	h = s.fromOrigin(origins.Handler(h))
+	h = s.atHost(h)
+	return s.logged(s.recovered(h))
+}
+
+// logged gives a request its id, and writes a line about it when it is answered.
+func (s *Server) logged(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, id := time.Now(), uuid.NewString()
+		h := w.Header()
+		h.Set("Dialai-Request-Id", id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		seen := &seenWriter{ResponseWriter: w}
+		next.ServeHTTP(seen, r.WithContext(context.WithValue(r.Context(), requestKey{}, id)))
+		s.config.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", id), slog.String("method", r.Method),
+			slog.String("path", packs.Redact(r.URL.Path)), slog.Int("status", cmp.Or(seen.status, http.StatusOK)), slog.Duration("took", time.Since(began)))
+	})
+}
+
+// A seenWriter remembers the status of an answer.
+type seenWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *seenWriter) WriteHeader(status int) {
+	w.status = cmp.Or(w.status, status)
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets an http.ResponseController find what is beneath.
+func (w *seenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// recovered answers a request whose work came to a panic, and tells the log where.
+func (s *Server) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			if v == nil || v == http.ErrAbortHandler {
+				return
+			}
+			s.config.Log.Error("panic", "id", requestID(r.Context()), "value", packs.Redact(fmt.Sprint(v)), "stack", string(debug.Stack()))
+			if seen, ok := w.(*seenWriter); ok && seen.status == 0 {
+				writeProblem(w, r, internalProblem())
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// atHost refuses requests for names that are not the server's: a page elsewhere may have
+// its own name lead here.
+func (s *Server) atHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		health := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"
+		if len(s.config.Hosts) > 0 && !health && !overSocket(r) && !slices.Contains(s.config.Hosts, hostOf(r.Host)) {
+			writeProblem(w, r, &api.Error{Status: http.StatusMisdirectedRequest, Code: "bad_host", Detail: "this server does not go by that name", Hint: "--host NAME makes it one of its names"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// overSocket reports whether a request came over a Unix socket, which has no name.
+func overSocket(r *http.Request) bool {
+	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return at != nil && at.Network() == "unix"
+}
+
+// hostOf returns the name in a Host header, without its port.
+func hostOf(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.Trim(host, "[]"))
+}
+
+// fromOrigin answers the questions of browsers whether a page may call.
+func (s *Server) fromOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origin := r.Header.Get("Origin")
+		if origin == "" || !slices.Contains(s.config.Origins, origin) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Add("Vary", "Origin")
+		h.Set("Access-Control-Expose-Headers", "Dialai-Request-Id, ETag, Location, Retry-After, Idempotency-Replayed")
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID")
+			h.Set("Access-Control-Max-Age", "600")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// sized refuses what is too large to be meant.
+func (s *Server) sized(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.RequestURI) > 8<<10 {
+			writeProblem(w, r, &api.Error{Status: http.StatusRequestURITooLong, Code: "uri_too_long", Detail: "the address is longer than 8 KiB"})
+			return
+		}
+		if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+			writeProblem(w, r, &api.Error{Status: http.StatusUnsupportedMediaType, Code: "bad_encoding", Detail: "bodies are not compressed here"})
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody+1) // one more, for who reads it to tell
+		next.ServeHTTP(w, r)
+	})
+}
+
+// keyless are the paths for which nobody has to say who they are.
+func keyless(path string) bool {
+	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/")
+}
+
+// authenticated finds out who calls.
+func (s *Server) authenticated(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if keyless(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		p, err := s.config.Who.Authenticate(r.Context(), bearer(r))
+		if errors.Is(err, ErrUnauthenticated) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="dialai"`)
+			writeProblem(w, r, &api.Error{Status: http.StatusUnauthorized, Code: "unauthenticated", Detail: "no key was sent that is known here",
+				Hint: "Authorization: Bearer KEY; dialai serve says where the key of this computer is, and dialai keys makes others"})
+			return
+		}
+		if err != nil {
+			writeProblem(w, r, s.problem(r.Context(), err))
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
+	})
+}
+
+// bearer returns the credential of a request, "" if there is none.
+func bearer(r *http.Request) string {
+	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(key)
+}

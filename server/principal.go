@@ -1,0 +1,226 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// Who calls, and what they may do. A credential stands for a Principal, which has grants: a
+// role with some machines, and the humans and specialists as whom it acts there. Nobody
+// rules by their role: an id is bound to the principal, and the machine declares it. Where
+// everybody who can call is the same person (the modes local and none) any declared human
+// may be named, which the log says of the act: the method proves nothing.
+
+// A Permission is what an operation needs.
+type permission string
+
+const (
+	mayRead      permission = "read"      // states, lists, metrics, trust
+	mayPayload   permission = "payload"   // texts: what sessions were given, proposed, said
+	mayStart     permission = "start"     // begin sessions
+	mayDrive     permission = "drive"     // step, run, resume, cancel, fork, move
+	mayPropose   permission = "propose"   // as a specialist or human that is bound
+	mayRule      permission = "rule"      // as a human that is bound
+	mayConfigure permission = "configure" // machines, specialists
+	mayAdmin     permission = "admin"     // keys, the store, registering humans
+	mayAudit     permission = "audit"     // who did what
+)
+
+// roles are the permissions of each role.
+var roles = map[control.Role][]permission{
+	control.Viewer:     {mayRead},
+	control.Operator:   {mayRead, mayPayload, mayStart, mayDrive, mayConfigure},
+	control.Human:      {mayRead, mayPayload, mayPropose, mayRule},
+	control.Specialist: {mayRead, mayPropose},
+	control.Auditor:    {mayRead, mayPayload, mayAudit},
+	control.Admin:      {mayRead, mayPayload, mayStart, mayDrive, mayRule, mayConfigure, mayAdmin, mayAudit},
+}
+
+// A Principal is somebody who calls.
+type Principal struct {
+	Subject string // such as "key:ci"; "local" is whoever can read the server's own key
+	Method  string // how that is known: key, local or none
+	Tenant  string
+	KeyID   string // of the stored key; "" if it is none
+	Grants  []control.Grant
+	// Anybody says that the principal may act as every human and specialist that a machine
+	// declares: whoever calls is at the computer that the server runs on.
+	Anybody bool
+}
+
+// ErrUnauthenticated is returned for a credential that nobody has.
+var ErrUnauthenticated = errors.New("the credential is not known")
+
+// An Authenticator finds out who calls. credential is "" if none was sent. The error is
+// [ErrUnauthenticated], or that of a store.
+type Authenticator interface {
+	Authenticate(ctx context.Context, credential string) (*Principal, error)
+}
+
+// An authenticatorFunc is a function that is an Authenticator.
+type authenticatorFunc func(ctx context.Context, credential string) (*Principal, error)
+
+// Authenticate calls f.
+func (f authenticatorFunc) Authenticate(ctx context.Context, credential string) (*Principal, error) {
+	return f(ctx, credential)
+}
+
+// Local returns who has the server's own key: the one person at whose computer it runs. An
+// empty key lets everybody in who can reach the server.
+func Local(key string) Authenticator {
+	want := sha256.Sum256([]byte(key))
+	return authenticatorFunc(func(_ context.Context, credential string) (*Principal, error) {
+		p := &Principal{Subject: "local", Method: "local", Tenant: defaultTenant, Grants: []control.Grant{{Role: control.Admin, Machines: []string{"*"}}}, Anybody: true}
+		if key == "" {
+			p.Subject, p.Method = "anybody", "none"
+			return p, nil
+		}
+		if got := sha256.Sum256([]byte(credential)); subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			return nil, ErrUnauthenticated
+		}
+		return p, nil
+	})
+}
+
+// Keys returns who has a key that is stored, or, for a credential that is none, what another
+// Authenticator says; nil says that nobody has it. now is the clock; nil means time.Now.
+func Keys(store control.Store, now func() time.Time, other Authenticator) Authenticator {
+	if now == nil {
+		now = time.Now
+	}
+	return authenticatorFunc(func(ctx context.Context, credential string) (*Principal, error) {
+		id, err := control.CredentialID(credential)
+		if err != nil {
+			if other != nil {
+				return other.Authenticate(ctx, credential)
+			}
+			return nil, ErrUnauthenticated
+		}
+		key, err := store.Key(ctx, id)
+		if errors.Is(err, control.ErrNotFound) {
+			return nil, ErrUnauthenticated
+		}
+		if err != nil {
+			return nil, err
+		}
+		if key.Admit(credential, specialist.TimeOf(now())) != nil {
+			return nil, ErrUnauthenticated
+		}
+		return &Principal{Subject: "key:" + key.ID, Method: "key", KeyID: key.ID, Tenant: cmp.Or(key.Tenant, defaultTenant), Grants: key.Grants}, nil
+	})
+}
+
+const defaultTenant = "default"
+
+type principalKey struct{}
+
+// callerOf returns who makes a request.
+func callerOf(ctx context.Context) *Principal {
+	p, _ := ctx.Value(principalKey{}).(*Principal)
+	return p
+}
+
+// may reports whether a grant allows something with a machine; "" is any machine.
+func (p *Principal) may(do permission, machineName string) bool {
+	if p.Anybody {
+		return true
+	}
+	for i := range p.Grants {
+		g := &p.Grants[i]
+		if slices.Contains(roles[g.Role], do) && (machineName == "" || g.Covers(machineName)) {
+			return true
+		}
+	}
+	return false
+}
+
+// humans returns as whom the principal may rule in the sessions of a machine; "" is any.
+func (p *Principal) humans(machineName string) (ids []string) {
+	for i := range p.Grants {
+		if g := &p.Grants[i]; slices.Contains(roles[g.Role], mayRule) && (machineName == "" || g.Covers(machineName)) {
+			ids = append(ids, g.Humans...)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// specialists returns as whom the principal may propose in the sessions of a machine.
+func (p *Principal) specialists(machineName string) (ids []string) {
+	for i := range p.Grants {
+		if g := &p.Grants[i]; slices.Contains(roles[g.Role], mayPropose) && g.Covers(machineName) {
+			ids = append(append(ids, g.Specialists...), g.Humans...)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// actor returns the principal as the log has it.
+func (p *Principal) actor(machineName string) *session.Actor {
+	return &session.Actor{Subject: p.Subject, Method: p.Method, Humans: p.humans(machineName)}
+}
+
+// permissions returns what the principal may do with some machine.
+func (p *Principal) permissions() (list []string) {
+	for _, do := range []permission{mayRead, mayPayload, mayStart, mayDrive, mayPropose, mayRule, mayConfigure, mayAdmin, mayAudit} {
+		if p.may(do, "") {
+			list = append(list, string(do))
+		}
+	}
+	return list
+}
+
+// human returns as which human the principal acts in a session: the one that it names, else
+// the only one as whom it may.
+func (s *Server) human(ctx context.Context, p *Principal, at *session.Session, named string) (machine.SpecialistID, error) {
+	name := at.Machine().Name()
+	bound := p.humans(name)
+	if named != "" {
+		if !p.Anybody && !slices.Contains(bound, named) {
+			return "", forbidden("not_bound", "the key names the humans as whom it may: "+orNobody(bound), "%s may not act as %q", p.Subject, named)
+		}
+		return machine.SpecialistID(named), nil
+	}
+	deciders, declared, err := s.config.Runner.Humans(ctx, at)
+	switch {
+	case err != nil:
+		return "", err
+	case p.Anybody && !declared:
+		return runner.Operator, nil
+	case !p.Anybody:
+		deciders = slices.DeleteFunc(slices.Clone(deciders), func(id string) bool { return !slices.Contains(bound, id) })
+	}
+	switch len(deciders) {
+	case 1:
+		return machine.SpecialistID(deciders[0]), nil
+	case 0:
+		return "", forbidden("not_a_decider", "it may act as "+orNobody(bound), "%s is bound to nobody who decides in state %s", p.Subject, at.State.Name)
+	}
+	return "", &api.Error{Status: 422, Code: "illegal_transition", Detail: "several humans may decide, and the request does not say who does", Hint: "specialistId may be " + orNobody(deciders)}
+}
+
+// viewer returns as whom somebody looks who does not say it: the only human as whom they
+// may, else nobody in particular.
+func (p *Principal) viewer(machineName, named string) (machine.SpecialistID, error) {
+	bound := p.humans(machineName)
+	switch {
+	case named == "" && len(bound) == 1:
+		return machine.SpecialistID(bound[0]), nil
+	case named == "", p.Anybody, slices.Contains(bound, named):
+		return machine.SpecialistID(named), nil
+	}
+	return "", forbidden("not_bound", "the key names the humans as whom it may: "+orNobody(bound), "%s may not look as %q", p.Subject, named)
+}

@@ -1,0 +1,214 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+)
+
+// From errors to what a program gets: one table, kinds, and what the engine says of each.
+// The code of a problem is that of the kind, but where the engine refuses somebody: there
+// it says why (not_a_decider, not_eligible, not_human and the like).
+
+// kinds are the errors that callers can do something about. The first that fits counts.
+var kinds = []struct {
+	err       error
+	status    int
+	code      string // "" is the engine's own
+	exit      int
+	retryable bool
+}{
+	{runner.ErrForbidden, http.StatusForbidden, "", 1, false},
+	{session.ErrNotFound, http.StatusNotFound, "not_found", 1, false},
+	{runner.ErrStaleRound, http.StatusConflict, "", 1, false},
+	{runner.ErrNotRunning, http.StatusConflict, "not_running", 1, false},
+	{session.ErrExists, http.StatusConflict, "exists", 1, false},
+	{runner.ErrReviewed, http.StatusConflict, "reviewed", 1, false},
+	{session.ErrStale, http.StatusConflict, "conflict", 1, true},
+	{runner.ErrUnknownStrategy, http.StatusUnprocessableEntity, "unknown_strategy", 2, false},
+	{runner.ErrIllegal, http.StatusUnprocessableEntity, "", 1, false},
+	{runner.ErrQuota, http.StatusTooManyRequests, "quota_exceeded", 1, true},
+	{session.ErrCursor, http.StatusBadRequest, "bad_cursor", 2, false},
+	{session.ErrBusy, http.StatusServiceUnavailable, "store_busy", 1, true},
+	{store.ErrFull, http.StatusInsufficientStorage, "store_full", 1, true},
+	{store.ErrReadOnly, http.StatusServiceUnavailable, "store_read_only", 1, false},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "overloaded", 1, true},
+	{context.Canceled, http.StatusServiceUnavailable, "shutting_down", 1, true},
+	{specialist.ErrAccepted, http.StatusAccepted, "accepted", 5, false},
+}
+
+// problem says what an error is to a program.
+func (s *Server) problem(ctx context.Context, err error) *api.Error {
+	if p, ok := errors.AsType[*api.Error](err); ok {
+		return p
+	}
+	p := problemOf(err)
+	if p.Status == http.StatusInternalServerError {
+		s.config.Log.Error("fault", "id", requestID(ctx), "error", packs.Redact(err.Error()))
+	}
+	return p
+}
+
+func problemOf(err error) *api.Error {
+	if invalid, ok := errors.AsType[*machine.Error](err); ok {
+		return &api.Error{Status: http.StatusBadRequest, Code: "invalid_machine", Detail: invalid.Summary(), ExitCode: 2, Problems: problemsOf(invalid.Problems, func(machine.Problem) string { return "error" })}
+	}
+	if cannot, ok := errors.AsType[*runner.StartError](err); ok {
+		return &api.Error{Status: http.StatusUnprocessableEntity, Code: "cannot_start", Detail: packs.Redact(cannot.Error()), ExitCode: 1}
+	}
+	if _, ok := errors.AsType[*session.CorruptError](err); ok {
+		return &api.Error{Status: http.StatusInternalServerError, Code: "store_damaged", Detail: "what is stored contradicts itself", Hint: "dialai store verify says what; other sessions go on", ExitCode: 1}
+	}
+	for _, k := range kinds {
+		if !errors.Is(err, k.err) {
+			continue
+		}
+		p := &api.Error{Status: k.status, Code: k.code, Detail: packs.Redact(err.Error()), ExitCode: k.exit, Retryable: k.retryable}
+		if said, ok := errors.AsType[*runner.Error](err); ok {
+			p.Code, p.Hint = cmp.Or(k.code, said.Code), packs.Redact(said.Hint)
+			for _, d := range said.Details {
+				p.Problems = append(p.Problems, api.Problem{Message: packs.Redact(d)})
+			}
+		}
+		if stale, ok := errors.AsType[*runner.StaleError](err); ok {
+			p.Code, p.Question, p.Reasons = stale.Refusal.Code, &stale.Question, stale.Changed
+		}
+		if k.err == runner.ErrIllegal && p.Code == "" {
+			p.Code = "illegal_transition"
+		}
+		return p
+	}
+	if said, ok := errors.AsType[*runner.Error](err); ok {
+		return &api.Error{Status: http.StatusUnprocessableEntity, Code: said.Code, Detail: packs.Redact(said.Message), Hint: packs.Redact(said.Hint), ExitCode: 1}
+	}
+	return internalProblem()
+}
+
+func internalProblem() *api.Error {
+	return &api.Error{Status: http.StatusInternalServerError, Code: "internal", Detail: "something went wrong here; the log of the server has it under the request's id", ExitCode: 1}
+}
+
+// problemsOf returns problems of a definition for programs.
+func problemsOf(list []machine.Problem, level func(machine.Problem) string) []api.Problem {
+	out := make([]api.Problem, len(list))
+	for i, p := range list {
+		severity := level(p)
+		out[i] = api.Problem{Pointer: p.Path, Line: p.Line, Column: p.Column, Severity: severity, Code: p.Code, Message: p.Message, Hint: p.Hint}
+	}
+	return out
+}
+
+// forbidden is the refusal of something that the caller may not do.
+func forbidden(code, hint, format string, args ...any) *api.Error {
+	return &api.Error{Status: http.StatusForbidden, Code: code, Detail: fmt.Sprintf(format, args...), Hint: hint, ExitCode: 1}
+}
+
+func bad(code, format string, args ...any) *api.Error {
+	return &api.Error{Status: http.StatusBadRequest, Code: code, Detail: fmt.Sprintf(format, args...), ExitCode: 2}
+}
+
+func orNobody(ids []string) string { return cmp.Or(strings.Join(ids, ", "), "nobody") }
+
+// requestProblem is what the library says of a request that does not fit its operation.
+func requestProblem(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+	p := &api.Error{Status: status, Code: "bad_request", Detail: message, ExitCode: 2}
+	switch status {
+	case http.StatusUnprocessableEntity:
+		p.Status = http.StatusBadRequest
+	case http.StatusRequestEntityTooLarge:
+		p.Code, p.Detail = "too_large", "the body is larger than 1 MiB"
+	case http.StatusUnsupportedMediaType:
+		p.Code, p.Hint = "unsupported_media_type", "bodies are application/json"
+	case http.StatusNotAcceptable:
+		p.Code, p.Hint = "not_acceptable", "answers are application/json"
+	case http.StatusInternalServerError:
+		p = internalProblem()
+		errs = nil
+	}
+	for _, err := range errs {
+		if d, ok := err.(huma.ErrorDetailer); ok {
+			at := d.ErrorDetail()
+			where := strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(strings.TrimPrefix(at.Location, "body"))
+			p.Problems = append(p.Problems, api.Problem{Pointer: where, Message: at.Message})
+			continue
+		}
+		p.Problems = append(p.Problems, api.Problem{Message: err.Error()})
+	}
+	if len(p.Problems) > 0 {
+		p.Detail = strings.TrimSpace(p.Problems[0].Pointer + ": " + p.Problems[0].Message)
+		p.Detail = strings.TrimPrefix(p.Detail, ": ")
+	}
+	if ctx != nil {
+		finish(ctx.Context(), p)
+	}
+	return p
+}
+
+// finish adds to a problem what all have.
+func finish(ctx context.Context, p *api.Error) {
+	p.Type, p.Title, p.RequestID = "/problems/"+p.Code, http.StatusText(p.Status), requestID(ctx)
+	if p.ExitCode == 0 {
+		p.ExitCode = 1
+	}
+}
+
+// writeProblem answers with a problem where no operation does.
+func writeProblem(w http.ResponseWriter, r *http.Request, p *api.Error) {
+	finish(r.Context(), p)
+	w.Header().Set("Content-Type", p.ContentType(""))
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // whoever has gone does not read it
+}
+
+// explained is what the page of a code says.
+var explained = map[string]string{
+	"bad_request":            "The request does not fit the operation: a member is missing, misspelt or of another type. problems says where.",
+	"bad_cursor":             "The cursor is not one of this list. Ask for the first page again.",
+	"bad_host":               "The server does not go by the name in the request. Start it with --host NAME.",
+	"invalid_machine":        "The definition has errors. problems says where, and what to do.",
+	"unauthenticated":        "No key was sent that is known here.",
+	"forbidden":              "The key does not allow this.",
+	"not_found":              "There is nothing of that name or id, or none that the key may see.",
+	"stale_round":            "The round is over. question has the one that is open now: look at it, then decide.",
+	"stale_question":         "What was to be decided has changed since it was looked at. question has it as it is now.",
+	"not_running":            "The session has ended.",
+	"guard_refused":          "A guard of the machine stops this. reasons says which, and why.",
+	"stale_sequence":         "The session has changed since the state that If-Match names.",
+	"precondition_required":  "The request has to say what it is about: the round and the digest of the question, as they were seen.",
+	"illegal_transition":     "The transition cannot be chosen here. The question lists those that can.",
+	"cannot_start":           "Something that the machine needs is missing here: a function, a variable, an address that may be called.",
+	"unknown_strategy":       "The machine names a strategy that is not known here.",
+	"quota_exceeded":         "The tenant may not have more at a time.",
+	"store_busy":             "Another process holds the store. Try again.",
+	"store_full":             "The disk of the store is full. Nothing was changed.",
+	"store_read_only":        "The store cannot be written.",
+	"store_damaged":          "What is stored of this contradicts itself. Other sessions go on.",
+	"internal":               "A fault of the server. Its log has it under the request's id.",
+	"unsupported_media_type": "Bodies are application/json.",
+}
+
+var problemPage = template.Must(template.New("problem").Parse(`<!doctype html><meta charset="utf-8"><title>{{.Code}}</title><h1>{{.Code}}</h1><p>{{.Text}}</p>
+`))
+
+// explainProblem is the page of a code.
+func explainProblem(w http.ResponseWriter, r *http.Request) {
+	code := r.PathValue("code")
+	text := cmp.Or(explained[code], "The engine refused this. detail and hint of the answer say why, and what to do.")
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = problemPage.Execute(w, struct{ Code, Text string }{code, text}) // whoever has gone does not read it
+}

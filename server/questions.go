@@ -1,0 +1,303 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/server/internal/params"
+	"github.com/dialai/dialai/session"
+)
+
+// Questions, and the words of humans on them. A ruling says of which round it is and which
+// question was seen; both are compared inside the commit, so that nobody rules on what they
+// have not seen, however long ago a form was filled in. What a state withholds stays withheld
+// from whoever may rule in it, in every answer, until they rule, or look on the record.
+
+func (s *Server) registerQuestions() {
+	add(s, operation{id: "list-inbox", method: http.MethodGet, path: "/v1/inbox", summary: "The questions that wait for a human", needs: mayRead}, s.inbox)
+	add(s, operation{id: "get-question", method: http.MethodGet, path: "/v1/inbox/{question}", summary: "A question that waits for a human", needs: mayRead}, s.question)
+	add(s, operation{id: "reveal-question", method: http.MethodPost, path: "/v1/inbox/{question}/reveal", summary: "Look at what is withheld; it is recorded, and the ruling is not blind", needs: mayRule, errors: []int{409}}, s.reveal)
+	add(s, operation{id: "decide", method: http.MethodPost, path: "/v1/sessions/{id}/decisions", summary: "Rule on the open round, on the question that was seen", needs: mayRule, errors: []int{409, 412, 422, 428}}, s.decide)
+	add(s, operation{id: "execute", method: http.MethodPost, path: "/v1/sessions/{id}/executions", summary: "Execute a transition by a human's word that teaches nothing", needs: mayRule, errors: []int{409, 412, 422, 428}}, s.execute)
+	add(s, operation{id: "withdraw-ruling", method: http.MethodDelete, path: "/v1/sessions/{id}/decisions/{round}", summary: "Take the own ruling back that waits for others", needs: mayRule, errors: []int{409, 422}}, s.withdraw)
+	add(s, operation{id: "list-reviews", method: http.MethodGet, path: "/v1/reviews", summary: "The closed rounds that a human is to look at", needs: mayRead}, s.reviews)
+	add(s, operation{id: "review", method: http.MethodPost, path: "/v1/reviews/{question}", summary: "Say what should have been decided in a closed round", needs: mayRule, errors: []int{409, 412, 422}}, s.review)
+}
+
+type inboxIn struct {
+	Machine string `query:"machine"`
+	State   string `query:"state"`
+	Code    string `query:"code"`
+	Human   string `query:"human" doc:"the human who looks; only questions that they may rule on. me is the only one as whom the key may"`
+	Limit   int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
+	Cursor  string `query:"cursor"`
+}
+
+type inboxOut struct {
+	Body api.List[runner.Question]
+}
+
+func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOut, error) {
+	named := in.Human
+	if named == "me" {
+		named = ""
+	}
+	viewer, err := p.viewer(in.Machine, named)
+	if err != nil {
+		return nil, err
+	}
+	if in.Human == "me" && viewer == "" {
+		return nil, bad("bad_request", "human is me, and the key names %s: say which", orNobody(p.humans(in.Machine)))
+	}
+	q := session.ListQuery{MachineName: in.Machine, State: in.State, Code: in.Code, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}
+	if in.Human != "" {
+		q.Decider = viewer
+	}
+	items, next, err := s.config.Runner.Inbox(ctx, q, viewer)
+	if err != nil && (ctx.Err() != nil || len(items) == 0 && next == "") {
+		return nil, err // otherwise sessions that cannot be read keep the others from nobody
+	}
+	out := &inboxOut{api.List[runner.Question]{Items: []runner.Question{}, NextCursor: string(next)}}
+	for i := range items {
+		if p.may(mayPayload, items[i].MachineName) {
+			out.Body.Items = append(out.Body.Items, items[i])
+		}
+	}
+	return out, nil
+}
+
+// parts returns the session and the round of a question.
+func parts(questionID string) (id, round string) {
+	id, round, _ = strings.Cut(questionID, ".")
+	return id, round
+}
+
+type questionIn struct {
+	params.Question
+	Human string `query:"human" doc:"the human who looks"`
+}
+
+type questionOut struct{ Body runner.Question }
+
+func (s *Server) question(ctx context.Context, p *Principal, in *questionIn) (*questionOut, error) {
+	at, err := s.asked(ctx, p, in.QuestionID, mayPayload)
+	if err != nil {
+		return nil, err
+	}
+	viewer, err := p.viewer(at.Machine().Name(), in.Human)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.config.Runner.Question(ctx, at, viewer)
+	return &questionOut{q}, err
+}
+
+// asked returns the session of a question that is open.
+func (s *Server) asked(ctx context.Context, p *Principal, questionID string, do permission) (*session.Session, error) {
+	id, round := parts(questionID)
+	at, err := s.session(ctx, p, id, do)
+	if err != nil {
+		if errors.Is(err, session.ErrNotFound) {
+			err = &session.NotFoundError{What: "Question", ID: questionID}
+		}
+		return nil, err
+	}
+	if at.Key().ID() != round || !at.Status.Live() {
+		return nil, &session.NotFoundError{What: "Question", ID: questionID}
+	}
+	return at, nil
+}
+
+type revealIn struct {
+	params.Question
+	Body *api.Viewer
+}
+
+func (s *Server) reveal(ctx context.Context, p *Principal, in *revealIn) (*questionOut, error) {
+	at, err := s.asked(ctx, p, in.QuestionID, mayRule)
+	if err != nil {
+		return nil, err
+	}
+	named := ""
+	if in.Body != nil {
+		named = in.Body.SpecialistID
+	}
+	who, err := s.human(ctx, p, at, named)
+	if err != nil {
+		return nil, err
+	}
+	q, _, err := s.config.Runner.Reveal(ctx, at.ID, who, p.actor(at.Machine().Name()))
+	return &questionOut{q}, err
+}
+
+type decideIn struct {
+	params.Session
+	params.Wait
+	params.Precondition
+	Body api.Ruling
+}
+
+func (s *Server) decide(ctx context.Context, p *Principal, in *decideIn) (*ruledOut, error) {
+	return s.rule(ctx, p, in, s.config.Runner.Decide)
+}
+
+func (s *Server) execute(ctx context.Context, p *Principal, in *decideIn) (*ruledOut, error) {
+	return s.rule(ctx, p, in, s.config.Runner.Execute)
+}
+
+// rule gives a human's word to the engine: who, on what, and that it was seen.
+func (s *Server) rule(ctx context.Context, p *Principal, in *decideIn, give func(context.Context, runner.Ruling) (runner.Arbitration, error)) (*ruledOut, error) {
+	at, err := s.session(ctx, p, in.ID, mayRule)
+	if err != nil {
+		return nil, err
+	}
+	b := &in.Body
+	if b.RoundID == "" || b.QuestionDigest == "" || b.RoundID == runner.CurrentRound {
+		return nil, needsQuestion("a ruling")
+	}
+	who, err := s.human(ctx, p, at, b.SpecialistID)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.config.Runner.Question(ctx, at, who)
+	if err != nil {
+		return nil, err
+	}
+	a, err := give(ctx, runner.Ruling{
+		SessionID: at.ID, SpecialistID: who, RoundID: b.RoundID, QuestionDigest: b.QuestionDigest, TransitionName: b.TransitionName, ToState: b.ToState,
+		Reasoning: b.Reasoning, MetaJSON: b.MetaJSON, Usage: b.Usage(), Reopen: true, Blind: q.Withheld != nil, Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch),
+	})
+	return s.ruled(ctx, p, a, err, in.For)
+}
+
+type withdrawIn struct {
+	params.Session
+	Round string `path:"round" doc:"the id of the round"`
+	Human string `query:"human" doc:"whose ruling; without it that of the only human as whom the key may"`
+}
+
+func (s *Server) withdraw(ctx context.Context, p *Principal, in *withdrawIn) (*ruledOut, error) {
+	at, err := s.session(ctx, p, in.ID, mayRule)
+	if err != nil {
+		return nil, err
+	}
+	who, err := p.viewer(at.Machine().Name(), in.Human)
+	if err != nil {
+		return nil, err
+	}
+	if who == "" {
+		return nil, bad("bad_request", "human is missing: whose ruling is taken back?")
+	}
+	a, err := s.config.Runner.Decide(ctx, runner.Ruling{SessionID: at.ID, SpecialistID: who, RoundID: in.Round, Withdraw: true, Actor: p.actor(at.Machine().Name())})
+	return s.ruled(ctx, p, a, err, "")
+}
+
+// ruled is the answer to a ruling. What a guard has refused is a problem, and so is what the
+// engine returns as an error; what waits for another human is not.
+func (s *Server) ruled(ctx context.Context, p *Principal, a runner.Arbitration, err error, wait string) (*ruledOut, error) {
+	if err != nil {
+		problem := s.problem(ctx, err)
+		if a.Session != nil && problem.Status != http.StatusForbidden {
+			problem.Sequence, problem.Arbitration = a.Session.Sequence, &a
+		}
+		return nil, problem
+	}
+	if !a.Executed && !a.Recorded && a.TransitionName != "" {
+		return nil, &api.Error{Status: http.StatusConflict, Code: "guard_refused", Detail: a.GuardReason, Arbitration: &a, Reasons: []string{a.GuardReason}, ExitCode: 4}
+	}
+	at, settled, err := s.answer(ctx, p, a.Session, wait)
+	if err != nil {
+		return nil, err
+	}
+	out := api.Ruled{Arbitration: a, Settled: settled}
+	if !a.Executed {
+		out.Code = at.OutcomeFor("").Code
+	}
+	return &ruledOut{Status: http.StatusOK, ETag: etag(at), Body: out}, nil
+}
+
+type reviewsIn struct {
+	Machine string `query:"machine"`
+	Human   string `query:"human" doc:"the human who looks"`
+	Limit   int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
+	Cursor  string `query:"cursor"`
+}
+
+type reviewsOut struct {
+	Body api.List[runner.ReviewItem]
+}
+
+func (s *Server) reviews(ctx context.Context, p *Principal, in *reviewsIn) (*reviewsOut, error) {
+	viewer, err := p.viewer(in.Machine, in.Human)
+	if err != nil {
+		return nil, err
+	}
+	items, next, err := s.config.Runner.Reviews(ctx, session.ListQuery{MachineName: in.Machine, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}, viewer)
+	if err != nil {
+		return nil, err
+	}
+	out := &reviewsOut{api.List[runner.ReviewItem]{Items: []runner.ReviewItem{}, NextCursor: string(next)}}
+	for i := range items {
+		if p.may(mayPayload, items[i].MachineName) {
+			out.Body.Items = append(out.Body.Items, items[i])
+		}
+	}
+	return out, nil
+}
+
+type reviewIn struct {
+	params.Question
+	params.Precondition
+	Body struct {
+		TransitionName string `json:"transitionName" minLength:"1" doc:"what should have been decided"`
+		Reasoning      string `json:"reasoning,omitempty"`
+		SpecialistID   string `json:"specialistId,omitempty"`
+	}
+}
+
+type reviewOut struct {
+	Body struct {
+		Review         session.ReviewKind `json:"review"`
+		Round          int32              `json:"round"`
+		SpecialistID   string             `json:"specialistId"`
+		TransitionName string             `json:"transitionName"`
+		Reasoning      string             `json:"reasoning,omitempty"`
+	}
+}
+
+func (s *Server) review(ctx context.Context, p *Principal, in *reviewIn) (*reviewOut, error) {
+	id, round := parts(in.QuestionID)
+	at, err := s.session(ctx, p, id, mayRule)
+	if err != nil {
+		return nil, err
+	}
+	who := in.Body.SpecialistID
+	if bound := p.humans(at.Machine().Name()); who == "" && len(bound) == 1 {
+		who = bound[0]
+	}
+	if who == "" {
+		return nil, bad("bad_request", "specialistId is missing: who reviews?")
+	}
+	if _, err := p.viewer(at.Machine().Name(), who); err != nil {
+		return nil, err
+	}
+	hidden, err := s.config.Runner.WithheldRounds(ctx, at, machine.SpecialistID(who))
+	if err != nil {
+		return nil, err
+	}
+	blind := slices.ContainsFunc(at.Reviews(), func(v *session.Review) bool { return v.Key.ID() == round && hidden[v.Key.Round] != "" })
+	done, err := s.config.Runner.Review(ctx, runner.Reviewing{SessionID: at.ID, RoundID: round, SpecialistID: machine.SpecialistID(who), TransitionName: in.Body.TransitionName,
+		Reasoning: in.Body.Reasoning, Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch), Blind: blind})
+	if err != nil {
+		return nil, err
+	}
+	out := &reviewOut{}
+	out.Body.Review, out.Body.Round, out.Body.SpecialistID, out.Body.TransitionName, out.Body.Reasoning = done.Review, done.Round, done.SpecialistID, done.TransitionName, done.Reasoning
+	return out, nil
+}

@@ -1,0 +1,345 @@
+// Package server offers sessions, questions and rulings over HTTP.
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/driver"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A request goes through these, in this order: recover, request id, host, origin, size
+// (middleware.go); who calls (principal.go); what they may do, and the operation
+// (operations.go, and a file for each kind of thing). Every operation is defined once, with
+// register: the route, what it takes and answers, the permission it needs, and its place in
+// the OpenAPI document all come from there.
+//
+// What an operation does to a session goes through the Runner and its compare-and-swap, with
+// the precondition of the request inside. What it answers is read after that, so that nobody
+// reads what is older than their own write. Errors of the engine become problems in one
+// table (problems.go).
+
+// A Config says what a Server is made of. Runner, Who and Control are required.
+type Config struct {
+	Runner *runner.Runner
+	Driver *driver.Driver // carries sessions on; nil if another process does, or nobody
+	// Checks are those of definitions that are sent here. They include no file.
+	Checks machine.Checks
+	// Who finds out who calls.
+	Who Authenticator
+	// Control remembers requests: their receipts, and who did what.
+	Control control.Store
+	// Shared says that other processes write to the store, too.
+	Shared bool
+	// Hosts are the names under which browsers may call; empty allows any. Ports do not count.
+	Hosts []string
+	// Origins are those of pages elsewhere that may call, with a key.
+	Origins []string
+	// WaitMax is how long a request may wait for a session to settle; 0 means a minute.
+	WaitMax time.Duration
+	Version string
+	Log     *slog.Logger // is told of requests and faults; nil is told nothing
+}
+
+const (
+	maxBody = 1 << 20
+	maxPage = 200
+	page    = 50
+)
+
+// A Server is an http.Handler. It may be used concurrently.
+type Server struct {
+	config  Config
+	handler http.Handler
+	api     huma.API
+	changes changes
+	closing chan struct{}
+	close   func()
+}
+
+// New returns a Server.
+func New(c Config) *Server {
+	if c.WaitMax <= 0 {
+		c.WaitMax = time.Minute
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{config: c, closing: make(chan struct{})}
+	s.close = sync.OnceFunc(func() { close(s.closing) })
+	mux := http.NewServeMux()
+	s.api = humago.New(mux, describe(c.Version))
+	aliases(s.api.OpenAPI().Components.Schemas)
+	s.register()
+	s.open()
+	s.plain(mux)
+	s.handler = s.wrap(mux)
+	return s
+}
+
+// Handler returns what answers requests.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Observer is told of each commit of the Runner: it is the Observer of its Config, or is
+// called by it. It does not block.
+func (s *Server) Observer(c session.Change) { s.changes.tell(c.After.ID) }
+
+// A Listening says where and how a Server is reached.
+type Listening struct {
+	Listeners []net.Listener
+	// Certificate returns that of the server, for each connection; nil serves without TLS.
+	// Unix sockets go without in any case.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	Grace       time.Duration // how long requests may go on when it ends
+}
+
+// Serve answers requests until ctx ends. Then streams say goodbye, and requests that wait
+// for a session answer with where it stands; those under way have l.Grace. The error is that
+// of a listener or a certificate, nil if ctx ended it.
+func (s *Server) Serve(ctx context.Context, l Listening) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	hs := &http.Server{
+		Handler: s.handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug), TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: l.Certificate},
+	}
+	var work sync.WaitGroup
+	for _, at := range l.Listeners {
+		work.Go(func() {
+			var err error
+			if l.Certificate != nil && at.Addr().Network() != "unix" {
+				err = hs.ServeTLS(at, "", "")
+			} else {
+				err = hs.Serve(at)
+			}
+			if !errors.Is(err, http.ErrServerClosed) {
+				stop(err)
+			}
+		})
+	}
+	work.Go(func() { s.follow(ctx) })
+	<-ctx.Done()
+	s.close()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Grace)
+	defer cancel()
+	if hs.Shutdown(grace) != nil {
+		_ = hs.Close() // who has had their time
+	}
+	work.Wait()
+	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
+		return why
+	}
+	return nil
+}
+
+// follow tells who waits of what other processes commit to the store.
+func (s *Server) follow(ctx context.Context) {
+	for s.config.Shared && ctx.Err() == nil {
+		place, err := s.config.Runner.Store().Place(ctx)
+		if err == nil {
+			for e, err := range s.config.Runner.Watch(ctx, place) {
+				if err != nil {
+					s.config.Log.Warn("the log cannot be followed", "error", err)
+					break
+				}
+				s.changes.tell(e.Session)
+			}
+		}
+		s.changes.tellAll() // of what was missed
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// describe returns the settings of the OpenAPI document and of bodies.
+func describe(version string) huma.Config {
+	setHuma()
+	c := huma.DefaultConfig("dialai", cmp.Or(version, "dev"))
+	c.Info.Description = "Sessions, questions and rulings. docs/server.md is the guide."
+	c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", nil
+	c.RejectUnknownQueryParameters = true
+	c.Formats = map[string]huma.Format{"application/json": {Marshal: marshal, Unmarshal: unmarshal}, "json": {Marshal: marshal, Unmarshal: unmarshal}}
+	c.DefaultFormat = "application/json"
+	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "a key of dialai keys, or that in the file server-key"}}
+	return c
+}
+
+// schemaName names a type in the document: by its own name where that of the API, a session
+// or a step is meant, else with that of its package.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	switch pkg := path.Base(t.PkgPath()); pkg {
+	case "guard", "specialist", "arbiter", "machine":
+		return strings.ToUpper(pkg[:1]) + pkg[1:] + name
+	}
+	return name
+}
+
+// setHuma sets what the library keeps for all that use it.
+var setHuma = sync.OnceFunc(func() {
+	huma.DefaultArrayNullable = false
+	huma.NewErrorWithContext = requestProblem
+})
+
+// marshal writes a body as --json prints it.
+func marshal(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// unmarshal reads a body: one value, no duplicate members, not too deep.
+func unmarshal(data []byte, v any) error {
+	tidy, err := jsontext.Tidy(data)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(tidy, v)
+}
+
+// aliases says what types are in JSON that are something else in Go.
+func aliases(schemas huma.Registry) {
+	for _, a := range []struct{ of, as reflect.Type }{
+		{reflect.TypeFor[json.RawMessage](), reflect.TypeFor[any]()},
+		{reflect.TypeFor[exact.Money](), reflect.TypeFor[float64]()},
+		{reflect.TypeFor[exact.Billionths](), reflect.TypeFor[float64]()},
+		{reflect.TypeFor[machine.Threshold](), reflect.TypeFor[float64]()},
+		{reflect.TypeFor[json.Number](), reflect.TypeFor[float64]()},
+		{reflect.TypeFor[specialist.Time](), reflect.TypeFor[time.Time]()},
+		{reflect.TypeFor[specialist.SessionID](), reflect.TypeFor[string]()},
+		{reflect.TypeFor[session.Status](), reflect.TypeFor[string]()},
+	} {
+		schemas.RegisterTypeAlias(a.of, a.as)
+	}
+}
+
+// open lets answers have members that the document does not know: later versions add some.
+func (s *Server) open() {
+	schemas := s.api.OpenAPI().Components.Schemas.Map()
+	asked := map[string]bool{}
+	for _, item := range s.api.OpenAPI().Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
+			if op == nil || op.RequestBody == nil {
+				continue
+			}
+			for _, media := range op.RequestBody.Content {
+				mark(media.Schema, schemas, asked)
+			}
+		}
+	}
+	for name, schema := range schemas {
+		if !asked[name] && schema.Type == huma.TypeObject && schema.AdditionalProperties == false {
+			schema.AdditionalProperties = true
+		}
+	}
+}
+
+// mark adds the names of the schemas that one refers to.
+func mark(schema *huma.Schema, all map[string]*huma.Schema, seen map[string]bool) {
+	if schema == nil {
+		return
+	}
+	if name := refName(schema.Ref); name != "" {
+		if !seen[name] {
+			seen[name] = true
+			mark(all[name], all, seen)
+		}
+		return
+	}
+	mark(schema.Items, all, seen)
+	for _, member := range schema.Properties {
+		mark(member, all, seen)
+	}
+}
+
+func refName(ref string) string {
+	const prefix = "#/components/schemas/"
+	if len(ref) > len(prefix) {
+		return ref[len(prefix):]
+	}
+	return ""
+}
+
+// OpenAPI returns the document that describes the API, as JSON.
+func (s *Server) OpenAPI() ([]byte, error) { return json.MarshalIndent(s.api.OpenAPI(), "", "  ") }
+
+// plain adds what is no operation: health, and what explains a problem.
+func (s *Server) plain(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /problems/{code}", explainProblem)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { nothingHere(mux, w, r) })
+}
+
+// nothingHere answers where no route does: with the methods that there are, if the path is one.
+func nothingHere(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	var methods []string
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = m
+		if _, pattern := mux.Handler(other); pattern != "/" {
+			methods = append(methods, m)
+		}
+	}
+	if len(methods) > 0 {
+		w.Header().Set("Allow", strings.Join(methods, ", "))
+		writeProblem(w, r, &api.Error{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: r.Method + " is not for this path", Hint: "it takes " + strings.Join(methods, ", "), ExitCode: 2})
+		return
+	}
+	writeProblem(w, r, &api.Error{Status: http.StatusNotFound, Code: "not_found", Detail: "nothing is here", Hint: "/openapi.json has the paths; /v1 is where they begin"})
+}
+
+// A Readiness says whether the server can do its work, and what of it cannot.
+type readiness struct {
+	Status string            `json:"status"`
+	Checks map[string]string `json:"checks"`
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	out, status := readiness{"ready", map[string]string{"store": "ok", "driver": "off"}}, http.StatusOK
+	if s.config.Driver != nil {
+		out.Checks["driver"] = s.config.Driver.Status().Mode
+	}
+	if _, err := s.config.Runner.Store().Place(ctx); err != nil {
+		out.Checks["store"], status = "failing", http.StatusServiceUnavailable
+	}
+	select {
+	case <-s.closing:
+		out.Checks["server"], status = "closing", http.StatusServiceUnavailable
+	default:
+	}
+	if status != http.StatusOK {
+		out.Status = "not ready"
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	marshal(w, out)
+}
