@@ -42,7 +42,6 @@ var offered = map[string]string{
 	"driver.Standby": "carries the sessions of a program on: see its example",
 	"driver.Stalled": "carries the sessions of a program on: see its example",
 
-
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",
 

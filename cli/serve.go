@@ -45,6 +45,7 @@ type serveFlags struct {
 	hosts      []string
 	origins    []string
 	auth       string
+	control    string
 	cert, key  string
 	drive      string
 	workers    int
@@ -66,20 +67,23 @@ the guide, /openapi.json the reference.
 
 Without --listen that is at 127.0.0.1:8420 (DIALAI_PORT names another port), for whoever
 has the key in the file server-key beside the store, which the first start writes. Every
-program of the same user can read it, and rule with it. --auth keys lets in only those
-with a key of dialai keys; without that and TLS no other address is listened at.
+program of the same user can read it, and rule with it. Once there is a key of dialai
+keys, or DIALAI_API_TOKEN is set, nobody rules but with a key that names the human;
+without that and TLS no other address is listened at.
 
 Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`,
 		Example: `  dialai serve
   dialai serve --listen 127.0.0.1:9000 --listen unix:/run/dialai.sock
-  dialai serve --listen 0.0.0.0:8443 --auth keys --tls-cert cert.pem --tls-key key.pem`,
+  dialai keys create carol --role human --human carol
+  dialai serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.listen, "listen", nil, "an `address` to listen at: HOST:PORT, or unix:PATH (may be repeated)")
 	flags.StringArrayVar(&f.hosts, "host", nil, "a `name` under which the server is reached, beside those of its addresses (may be repeated)")
 	flags.StringArrayVar(&f.origins, "cors-origin", nil, "the `origin` of pages elsewhere that may call, with a key (may be repeated)")
-	flags.StringVar(&f.auth, "auth", authLocal, "`who` may call: local, whoever has the key of this computer; keys, whoever has a key; none, everybody who can reach it")
+	flags.StringVar(&f.auth, "auth", "", "`who` may call: keys, whoever has a key; none, everybody who can reach it (default: keys, if there are any, else who has the key of this computer)")
+	flags.StringVar(&f.control, "control", "", "the `file` in which the server keeps what it must remember (default: that of the store, with .control behind its name)")
 	flags.StringVar(&f.cert, "tls-cert", "", "a `file` with the certificate of the server")
 	flags.StringVar(&f.key, "tls-key", "", "a `file` with the key of that certificate")
 	flags.StringVar(&f.drive, "drive", "on", "carry sessions on: on or `off`")
@@ -89,7 +93,7 @@ Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`
 	flags.DurationVar(&f.grace, "grace", 20*time.Second, "how long steps may go on when the server `ends`")
 	flags.StringVar(&f.logLevel, "log-level", "info", "which lines are logged on stderr: debug, info, warn or `error`")
 	flags.StringVar(&f.logFormat, "log-format", "", "`how` they are written: text or json (default: text on a terminal)")
-	complete(cmd, "auth", authLocal, authKeys, authNone)
+	complete(cmd, "auth", authKeys, authNone)
 	complete(cmd, "drive", "on", "off")
 	complete(cmd, "log-level", "debug", "info", "warn", "error")
 	complete(cmd, "log-format", "text", "json")
@@ -107,7 +111,7 @@ func (f *serveFlags) check() error {
 	for _, c := range []struct {
 		flag, value string
 		known       []string
-	}{{"auth", f.auth, []string{authLocal, authKeys, authNone}}, {"drive", f.drive, []string{"on", "off"}}, {"log-level", f.logLevel, []string{"debug", "info", "warn", "error"}}, {"log-format", f.logFormat, []string{"text", "json", ""}}} {
+	}{{"auth", f.auth, []string{authKeys, authNone, ""}}, {"drive", f.drive, []string{"on", "off"}}, {"log-level", f.logLevel, []string{"debug", "info", "warn", "error"}}, {"log-format", f.logFormat, []string{"text", "json", ""}}} {
 		if err := oneOf(c.flag, c.value, c.known...); err != nil {
 			return err
 		}
@@ -164,7 +168,7 @@ func (f *serveFlags) listenAt(address string) (net.Listener, error) {
 		return nil, hinted(usage("--listen is %q, not HOST:PORT or unix:PATH", address), "such as 127.0.0.1:8420")
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && (f.auth != authKeys || f.cert == "") {
-		return nil, hinted(usage("--listen %s is for others, too, and needs keys and TLS", address), "add --auth keys --tls-cert FILE --tls-key FILE, or listen at 127.0.0.1")
+		return nil, hinted(usage("--listen %s is for others, too, and needs keys and TLS", address), "make keys with dialai keys, add --tls-cert FILE --tls-key FILE, or listen at 127.0.0.1")
 	}
 	return net.Listen("tcp", address)
 }
@@ -189,6 +193,15 @@ func (f *serveFlags) names(public string) []string {
 
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err := f.check(); err != nil {
+		return err
+	}
+	remembers, err := a.openControl(ctx, f.control)
+	if err != nil {
+		return err
+	}
+	defer remembers.Close()
+	who, err := a.callers(ctx, f, remembers)
+	if err != nil {
 		return err
 	}
 	listeners, err := f.open(a.env("DIALAI_PORT"))
@@ -218,15 +231,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		}
 	}
 	carry = driver.New(driving)
-	remembers, err := a.openControl(ctx, e)
-	if err != nil {
-		return err
-	}
-	defer remembers.Close()
-	config, err := a.serverConfig(f, e, remembers, log)
-	if err != nil {
-		return err
-	}
+	config := a.serverConfig(f, e, log)
+	config.Control, config.Who = remembers, who
 	if f.drive == "on" {
 		config.Driver = carry
 	}
@@ -243,44 +249,67 @@ type closableControl interface {
 	io.Closer
 }
 
-// openControl opens what the server remembers: a file beside the store.
-func (a *app) openControl(ctx context.Context, e *engine) (closableControl, error) {
-	if _, ok := e.store.(*store.SQLite); !ok {
-		return control.NewMemory(), nil
+// openControl opens what the server remembers: a file beside the store, or the one that is named.
+func (a *app) openControl(ctx context.Context, name string) (closableControl, error) {
+	if path, err := a.storePath(); err != nil || path == "" && name == "" {
+		return control.NewMemory(), err
 	}
-	path, err := a.storePath()
+	path, err := (&keys{app: a, control: name}).path()
 	if err != nil {
 		return nil, err
 	}
-	c, err := store.OpenControl(ctx, path+".control", store.SQLiteOptions{})
+	c, err := store.OpenControl(ctx, path, store.SQLiteOptions{})
 	if err != nil {
 		return nil, err // not a nil *store.Control
 	}
 	return c, nil
 }
 
+// minToken is how long the key of an administrator has to be, in bytes.
+const minToken = 16
+
+// callers finds out who may call: whoever has a key, where there are any, else who has that
+// of this computer.
+func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Store) (server.Authenticator, error) {
+	if f.auth == authNone {
+		return server.Local(""), nil
+	}
+	list := []server.Authenticator{server.Keys(remembers, clock)}
+	if token := a.env("DIALAI_API_TOKEN"); token != "" {
+		if len(token) < minToken {
+			return nil, usage("DIALAI_API_TOKEN has fewer than %d characters", minToken)
+		}
+		list = append(list, server.Administrator("token", token))
+		f.auth = authKeys
+	}
+	stored, err := remembers.Keys(ctx, control.Query{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(stored) > 0 {
+		f.auth = authKeys
+	}
+	if f.auth == "" {
+		f.auth = authLocal
+	}
+	key, err := a.serverKey()
+	if err != nil {
+		return nil, err
+	}
+	if f.auth == authLocal {
+		return server.Any(append(list, server.Local(key))...), nil
+	}
+	return server.Any(append(list, server.Administrator("local", key))...), nil
+}
+
 // serverConfig says what the server is made of.
-func (a *app) serverConfig(f *serveFlags, e *engine, remembers control.Store, log *slog.Logger) (server.Config, error) {
+func (a *app) serverConfig(f *serveFlags, e *engine, log *slog.Logger) server.Config {
 	checks := runner.Checks()
 	checks.Model, checks.Secret = llm.CheckModel, packs.HoldsSecret
-	c := server.Config{
-		Runner: e.Runner, Checks: checks, Hosts: f.names(a.env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Version: buildInfo().Version, Log: log,
-		Control: remembers,
+	_, shared := e.store.(*store.SQLite)
+	return server.Config{
+		Runner: e.Runner, Checks: checks, Hosts: f.names(a.env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Version: buildInfo().Version, Log: log, Shared: shared,
 	}
-	_, c.Shared = e.store.(*store.SQLite)
-	switch f.auth {
-	case authNone:
-		c.Who = server.Local("")
-	case authKeys:
-		c.Who = server.Keys(c.Control, nil, nil)
-	default:
-		key, err := a.serverKey()
-		if err != nil {
-			return c, err
-		}
-		c.Who = server.Keys(c.Control, nil, server.Local(key))
-	}
-	return c, nil
 }
 
 // serveUntil serves and carries on until ctx ends, and then lets what is under way end.
@@ -328,7 +357,7 @@ type servingLine struct {
 	V       int      `json:"v"`
 	Kind    string   `json:"kind"` // "serving"
 	URLs    []string `json:"urls"`
-	KeyFile string   `json:"keyFile,omitempty"` // "" unless --auth is local
+	KeyFile string   `json:"keyFile,omitempty"` // "" with --auth none
 }
 
 // tellServing says where the server is, and how to call it.
@@ -337,7 +366,7 @@ func (a *app) tellServing(f *serveFlags, listeners []net.Listener) error {
 	for _, l := range listeners {
 		line.URLs = append(line.URLs, urlOf(l.Addr(), f.cert != ""))
 	}
-	if f.auth == authLocal {
+	if f.auth != authNone {
 		path, err := a.serverKeyPath()
 		if err != nil {
 			return err

@@ -80,32 +80,56 @@ func (f authenticatorFunc) Authenticate(ctx context.Context, credential string) 
 // Local returns who has the server's own key: the one person at whose computer it runs. An
 // empty key lets everybody in who can reach the server.
 func Local(key string) Authenticator {
+	if key == "" {
+		return authenticatorFunc(func(context.Context, string) (*Principal, error) {
+			return &Principal{Subject: "anybody", Method: "none", Tenant: defaultTenant, Grants: []control.Grant{everything}, Anybody: true}, nil
+		})
+	}
+	return token(key, Principal{Subject: "local", Method: "local", Tenant: defaultTenant, Grants: []control.Grant{everything}, Anybody: true})
+}
+
+// Administrator returns who has a key that is not stored, such as one of the environment. They
+// may do everything but act as a human.
+func Administrator(subject, key string) Authenticator {
+	return token(key, Principal{Subject: subject, Method: "key", Tenant: defaultTenant, Grants: []control.Grant{everything}})
+}
+
+var everything = control.Grant{Role: control.Admin, Machines: []string{"*"}}
+
+// token returns a principal for who has a key. How long it takes says nothing about the key.
+func token(key string, p Principal) Authenticator {
 	want := sha256.Sum256([]byte(key))
 	return authenticatorFunc(func(_ context.Context, credential string) (*Principal, error) {
-		p := &Principal{Subject: "local", Method: "local", Tenant: defaultTenant, Grants: []control.Grant{{Role: control.Admin, Machines: []string{"*"}}}, Anybody: true}
-		if key == "" {
-			p.Subject, p.Method = "anybody", "none"
-			return p, nil
-		}
 		if got := sha256.Sum256([]byte(credential)); subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 			return nil, ErrUnauthenticated
 		}
-		return p, nil
+		own := p
+		return &own, nil
 	})
 }
 
-// Keys returns who has a key that is stored, or, for a credential that is none, what another
-// Authenticator says; nil says that nobody has it. now is the clock; nil means time.Now.
-func Keys(store control.Store, now func() time.Time, other Authenticator) Authenticator {
+// Any returns whom the first of some knows.
+func Any(list ...Authenticator) Authenticator {
+	return authenticatorFunc(func(ctx context.Context, credential string) (*Principal, error) {
+		for _, a := range list {
+			if p, err := a.Authenticate(ctx, credential); !errors.Is(err, ErrUnauthenticated) {
+				return p, err
+			}
+		}
+		return nil, ErrUnauthenticated
+	})
+}
+
+const defaultTenant = "default"
+
+// Keys returns who has a key that is stored. now is the clock; nil means time.Now.
+func Keys(store control.Store, now func() time.Time) Authenticator {
 	if now == nil {
 		now = time.Now
 	}
 	return authenticatorFunc(func(ctx context.Context, credential string) (*Principal, error) {
 		id, err := control.CredentialID(credential)
 		if err != nil {
-			if other != nil {
-				return other.Authenticate(ctx, credential)
-			}
 			return nil, ErrUnauthenticated
 		}
 		key, err := store.Key(ctx, id)
@@ -121,8 +145,6 @@ func Keys(store control.Store, now func() time.Time, other Authenticator) Authen
 		return &Principal{Subject: "key:" + key.ID, Method: "key", KeyID: key.ID, Tenant: cmp.Or(key.Tenant, defaultTenant), Grants: key.Grants}, nil
 	})
 }
-
-const defaultTenant = "default"
 
 type principalKey struct{}
 

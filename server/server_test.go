@@ -68,7 +68,7 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	d.runner = r
 	c := o.config
 	c.Runner, c.Checks, c.Control = r, runner.Checks(), d.control
-	c.Who = server.Keys(d.control, nil, server.Local(localKey))
+	c.Who = server.Any(server.Keys(d.control, nil), server.Local(localKey))
 	d.server = server.New(c)
 	d.handler = d.server.Handler()
 	if o.drives {
