@@ -54,7 +54,7 @@ var ladder = map[string][]string{
 	"api":                       {"control", "exact", "guard", "internal/packs", "session", "specialist", "runner"},
 	"control":                   {"exact", "specialist"},
 	"server/internal/params":    {},
-	"server":                    {"api", "control", "driver", "exact", "guard", "internal/jsontext", "internal/packs", "machine", "runner", "server/internal/params", "session", "specialist", "store"},
+	"server":                    {"api", "control", "driver", "exact", "explain", "guard", "internal/graph", "internal/jsontext", "internal/packs", "machine", "report", "runner", "server/internal/params", "session", "specialist", "store"},
 	"driver":                    {"internal/lru", "specialist", "session", "runner"},
 	"store/internal/projection": {"internal/trust", "machine", "session", "specialist"},
 	"store":                     {"control", "store/internal/projection", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 
+	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -16,7 +17,7 @@ import (
 // A Start begins a session: of the machine of a name, or of a definition that comes along.
 type Start struct {
 	MachineName   string          `json:"machineName,omitempty" doc:"the machine, in its newest definition"`
-	MachineDigest string          `json:"machineDigest,omitempty" doc:"refuse unless this is the digest of that definition"`
+	MachineDigest string          `json:"machineDigest,omitempty" doc:"the version of the machine; without it the newest. Of a definition that comes along: refuse unless it has this digest"`
 	Machine       json.RawMessage `json:"machine,omitempty" doc:"a definition in place of a name"`
 	MetaJSON      json.RawMessage `json:"metaJson,omitempty" doc:"what the session is started with"`
 	Seed          string          `json:"seed,omitempty" doc:"a number from 0 to 18446744073709551615 that decides random choices; without it other ones for each session"`
@@ -201,8 +202,16 @@ type Summary = session.Summary
 // A Machine is a definition that sessions can be started of.
 type Machine struct {
 	MachineName   string          `json:"machineName"`
+	Version       int64           `json:"version,omitempty" doc:"from 1, of those that were published; absent where sessions alone have it"`
 	MachineDigest string          `json:"machineDigest"`
-	Version       string          `json:"version,omitempty"`
+	PublishedBy   string          `json:"publishedBy,omitempty" doc:"the subject"`
+	PublishedAt   specialist.Time `json:"publishedAt,omitzero"`
+	LiveSessions  *int            `json:"liveSessions,omitempty" doc:"sessions of the name, in any version, that run or need a human; 200 means so many or more"`
 	Definition    json.RawMessage `json:"definition,omitempty"`
-	Problems      []Problem       `json:"problems,omitempty"`
+	Problems      []Problem       `json:"problems,omitzero"`
+}
+
+// MachineOf returns a published version as it is shown, without its definition.
+func MachineOf(m control.Machine) Machine {
+	return Machine{MachineName: m.Name, Version: m.Version, MachineDigest: m.Digest, PublishedBy: m.By, PublishedAt: m.At}
 }

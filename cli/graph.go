@@ -15,9 +15,6 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
-// pictures are the formats of graph.
-var pictures = []string{"mermaid", "dot", "svg"}
-
 func (a *app) graphCommand() *cobra.Command {
 	var format, session, output string
 	cmd := &cobra.Command{
@@ -34,7 +31,7 @@ named then.`,
   dialai graph machine.yaml --format dot | dot -Tpng > machine.png`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("format") {
-				if format = formatOf(output); !slices.Contains(pictures, format) {
+				if format = formatOf(output); !slices.Contains(graph.Formats(), format) {
 					err := usage("-o %s: no picture of dialai is called .%s: there are mermaid, dot and svg", output, format)
 					return graphvizMakes(err, format, "name it .mmd, .dot or .svg, or say the format with --format")
 				}
@@ -45,7 +42,7 @@ named then.`,
 	cmd.Flags().StringVarP(&format, "format", "f", "mermaid", "the `format`: mermaid, dot or svg; without it that of the name behind -o")
 	cmd.Flags().StringVar(&session, "session", "", "draw where the session of this `id` stands")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of stdout")
-	complete(cmd, "format", pictures...)
+	complete(cmd, "format", graph.Formats()...)
 	return cmd
 }
 
@@ -71,7 +68,7 @@ func formatOf(output string) string {
 }
 
 func (a *app) graph(ctx context.Context, args []string, format, session, output string) error {
-	if err := oneOf("format", format, pictures...); err != nil {
+	if err := oneOf("format", format, graph.Formats()...); err != nil {
 		return graphvizMakes(err, strings.ToLower(format), "")
 	}
 	if session == "" && len(args) == 0 {
@@ -103,22 +100,12 @@ func (a *app) graph(ctx context.Context, args []string, format, session, output 
 		}
 		m = file
 	}
-	picture := draw(m, v, format)
+	picture := graph.Draw(m, v, format)
 	if output != "" {
 		return os.WriteFile(output, picture, 0o644) //nolint:gosec // a picture to be looked at
 	}
 	_, err := a.out.Write(picture)
 	return err
-}
-
-func draw(m *machine.Machine, v graph.View, format string) []byte {
-	switch format {
-	case "dot":
-		return []byte(graph.DOT(m, v))
-	case "svg":
-		return graph.SVG(m, v)
-	}
-	return []byte(graph.Mermaid(m, v))
 }
 
 // viewOf says what to point out of a session.

@@ -3,16 +3,33 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/server/internal/params"
 	"github.com/dialai/dialai/session"
 )
 
+// Machines are published: each definition that is put under a name is a version of it, and
+// stays. A session is started of the newest or of one by its digest, and keeps it, whatever is
+// published later. Where nothing was published under a name, its newest definition is the one
+// that sessions were started of last.
+
 func (s *Server) registerMachines() {
+	const one = "/v1/machines/{machine}"
+	add(s, operation{id: "list-machines", method: http.MethodGet, path: "/v1/machines", summary: "The machines that were published, each in its newest version", needs: mayRead}, s.machines)
 	add(s, operation{id: "validate-machine", method: http.MethodPost, path: "/v1/machines/validate", summary: "Check a definition, and say what is wrong with it or probably not meant", needs: mayRead}, s.validate)
-	add(s, operation{id: "get-machine", method: http.MethodGet, path: "/v1/machines/{machine}", summary: "The newest definition of a machine", needs: mayRead}, s.machine)
+	add(s, operation{id: "get-machine", method: http.MethodGet, path: one, summary: "The newest definition of a machine", needs: mayRead}, s.machine)
+	add(s, operation{id: "publish-machine", method: http.MethodPut, path: one, summary: "Publish a definition of a machine; sessions that were started before keep theirs", needs: mayConfigure, errors: []int{412, 428}}, s.publish)
+	add(s, operation{id: "list-versions", method: http.MethodGet, path: one + "/versions", summary: "The published versions of a machine, the oldest first", needs: mayRead}, s.versions)
+	add(s, operation{id: "get-version", method: http.MethodGet, path: one + "/versions/{digest}", summary: "A published version of a machine, with its definition", needs: mayRead}, s.version)
+	add(s, operation{id: "draw-machine", method: http.MethodGet, path: one + "/graph", summary: "Draw the newest definition of a machine", needs: mayRead}, s.draw)
 }
 
 // parse reads a definition that was sent.
@@ -41,33 +58,262 @@ func (s *Server) validate(_ context.Context, _ *Principal, in *definitionIn) (*v
 		return out, nil
 	}
 	out.Body.MachineName, out.Body.MachineDigest = m.Name(), m.Digest()
-	out.Body.Problems = problemsOf(m.Lint(machine.LintOptions{}), machine.Problem.Level)
+	out.Body.Problems = findings(m)
 	return out, nil
 }
 
-type machineIn struct {
-	Machine string `path:"machine" doc:"the name of the machine"`
+// findings are what is probably not meant in a definition.
+func findings(m *machine.Machine) []api.Problem {
+	return problemsOf(m.Lint(machine.LintOptions{}), machine.Problem.Level)
 }
 
-type machineOut struct{ Body api.Machine }
+type machineIn struct {
+	params.Machine
+	IfNoneMatch string `header:"If-None-Match"`
+}
+
+type machineOut struct {
+	Status       int
+	ETag         string `header:"ETag"`
+	Location     string `header:"Location"`
+	CacheControl string `header:"Cache-Control"`
+	Body         *api.Machine
+}
 
 func (s *Server) machine(ctx context.Context, p *Principal, in *machineIn) (*machineOut, error) {
-	if !p.may(mayRead, in.Machine) {
-		return nil, &session.NotFoundError{What: "Machine", ID: in.Machine}
+	if err := mayOf(p, mayRead, in.Name); err != nil {
+		return nil, err
 	}
-	program, err := s.newest(ctx, in.Machine)
+	current, err := s.newest(ctx, p, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	m := program.Machine
-	return &machineOut{api.Machine{MachineName: m.Name(), MachineDigest: m.Digest(), Definition: m.JSON()}}, nil
+	out := &machineOut{Status: http.StatusOK, ETag: strconv.Quote(current.Digest), CacheControl: "private, no-cache"}
+	if in.IfNoneMatch == out.ETag {
+		out.Status = http.StatusNotModified
+		return out, nil
+	}
+	out.Body, err = s.describeMachine(ctx, current)
+	return out, err
 }
 
-// newest returns the newest definition of a machine.
-func (s *Server) newest(ctx context.Context, name string) (*session.Program, error) {
+// describeMachine returns a version as it is shown.
+func (s *Server) describeMachine(ctx context.Context, m control.Machine) (*api.Machine, error) {
+	shown := api.MachineOf(m)
+	shown.Definition = m.Definition
+	live, err := s.config.Runner.Sessions(ctx, session.ListQuery{MachineName: m.Name, Statuses: session.LiveStatuses(), Limit: maxPage})
+	n := len(live)
+	shown.LiveSessions = &n
+	return &shown, err
+}
+
+// mayOf refuses what the caller may not do with a machine. One that they may not even see is
+// not found.
+func mayOf(p *Principal, do permission, machineName string) error {
+	switch {
+	case !p.may(mayRead, machineName):
+		return noMachine(machineName)
+	case !p.may(do, machineName):
+		return mayNot(p, do, machineName)
+	}
+	return nil
+}
+
+func noMachine(name string) error { return &session.NotFoundError{What: "Machine", ID: name} }
+
+// newest returns the newest definition of a machine: the one published last, or else that of
+// which a session was started last, which has no version.
+func (s *Server) newest(ctx context.Context, p *Principal, name string) (control.Machine, error) {
+	m, err := s.config.Control.Machine(ctx, p.Tenant, name)
+	if !errors.Is(err, control.ErrNotFound) {
+		return m, err
+	}
 	program, err := s.config.Runner.Newest(ctx, name)
 	if err == nil && program == nil {
-		err = &session.NotFoundError{What: "Machine", ID: name}
+		err = noMachine(name)
 	}
-	return program, err
+	if err != nil {
+		return control.Machine{}, err
+	}
+	return control.Machine{Name: name, Digest: program.Machine.Digest(), Definition: program.Machine.JSON()}, nil
+}
+
+// of returns the version of a machine that has a digest; "" is the newest.
+func (s *Server) of(ctx context.Context, p *Principal, name, digest string) (control.Machine, error) {
+	if digest != "" {
+		if m, err := s.config.Control.MachineOf(ctx, p.Tenant, name, digest); !errors.Is(err, control.ErrNotFound) {
+			return m, err
+		}
+	}
+	m, err := s.newest(ctx, p, name)
+	if err == nil && digest != "" && m.Digest != digest {
+		err = &session.NotFoundError{What: "Version", ID: digest}
+	}
+	return m, err
+}
+
+type publishIn struct {
+	params.Machine
+	IfMatch     string          `header:"If-Match" doc:"the ETag of the newest version, as it was seen; * is any"`
+	IfNoneMatch string          `header:"If-None-Match" doc:"* for a new name"`
+	Body        json.RawMessage `doc:"a definition, as machine files have it"`
+}
+
+func (s *Server) publish(ctx context.Context, p *Principal, in *publishIn) (*machineOut, error) {
+	name := in.Name
+	if err := mayOf(p, mayConfigure, name); err != nil {
+		return nil, err
+	}
+	if (in.IfMatch == "") == (in.IfNoneMatch != "*") {
+		return nil, &api.Error{Status: http.StatusPreconditionRequired, Code: "precondition_required", ExitCode: 1,
+			Detail: "the request does not say over what it publishes", Hint: "send If-None-Match: * for a new name, or If-Match with the ETag of the newest version"}
+	}
+	m, err := s.parse(in.Body)
+	if err != nil {
+		return nil, err
+	}
+	if m.Name() != name {
+		return nil, bad("bad_request", "the definition is of machine %q, the path of %q", m.Name(), name)
+	}
+	current, err := s.config.Control.Machine(ctx, p.Tenant, name)
+	if err != nil && !errors.Is(err, control.ErrNotFound) {
+		return nil, err
+	}
+	if current.Digest != m.Digest() {
+		if in.IfMatch != "" && in.IfMatch != "*" && in.IfMatch != strconv.Quote(current.Digest) || in.IfMatch == "" && current.Version > 0 {
+			return nil, staleMachine(current)
+		}
+		next := control.Machine{Tenant: p.Tenant, Name: name, Version: current.Version + 1, Digest: m.Digest(), Definition: m.JSON(), By: p.Subject, At: s.now()}
+		if err := s.config.Control.Commit(ctx, control.Changes{Publish: &next}); errors.Is(err, control.ErrStale) {
+			return nil, staleMachine(current)
+		} else if err != nil {
+			return nil, err
+		}
+		return published(http.StatusCreated, next, m), nil
+	}
+	return published(http.StatusOK, current, m), nil
+}
+
+// published is the answer to who has published a version, or would have if it were not the
+// newest already.
+func published(status int, v control.Machine, m *machine.Machine) *machineOut {
+	shown := api.MachineOf(v)
+	shown.Problems = findings(m)
+	return &machineOut{Status: status, ETag: strconv.Quote(v.Digest), Location: versionPath(v), Body: &shown}
+}
+
+func versionPath(v control.Machine) string {
+	return "/v1/machines/" + url.PathEscape(v.Name) + "/versions/" + v.Digest
+}
+
+func staleMachine(current control.Machine) *api.Error {
+	e := &api.Error{Status: http.StatusPreconditionFailed, Code: "stale_machine", ExitCode: 1, Detail: "nothing is published under this name", Hint: "send If-None-Match: * to publish the first version"}
+	if current.Version > 0 {
+		e.Detail, e.Hint = "the newest version is "+strconv.FormatInt(current.Version, 10)+", "+current.Digest, "look at it, then send the request with its ETag in If-Match"
+	}
+	return e
+}
+
+type machinesOut struct{ Body api.List[api.Machine] }
+
+func (s *Server) machines(ctx context.Context, p *Principal, in *params.Page) (*machinesOut, error) {
+	l, err := listing("machines", p, in, false)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.config.Control.Machines(ctx, l.Query)
+	if err != nil {
+		return nil, err
+	}
+	out := &machinesOut{api.List[api.Machine]{Items: []api.Machine{}}}
+	for _, m := range page {
+		out.Body.NextCursor = l.next(len(page), m.Place)
+		if !p.may(mayRead, m.Name) {
+			continue
+		}
+		shown, err := s.describeMachine(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		out.Body.Items = append(out.Body.Items, *shown)
+	}
+	return out, nil
+}
+
+type versionsIn struct {
+	params.Machine
+	params.Page
+}
+
+func (s *Server) versions(ctx context.Context, p *Principal, in *versionsIn) (*machinesOut, error) {
+	if err := mayOf(p, mayRead, in.Name); err != nil {
+		return nil, err
+	}
+	l, err := listing("versions of "+in.Name, p, &in.Page, false)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.config.Control.Versions(ctx, in.Name, l.Query)
+	if err == nil && len(page) == 0 {
+		_, err = s.newest(ctx, p, in.Name) // one that sessions alone have is a machine, too
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &machinesOut{api.List[api.Machine]{Items: []api.Machine{}}}
+	for _, m := range page {
+		out.Body.NextCursor = l.next(len(page), m.Place)
+		out.Body.Items = append(out.Body.Items, api.MachineOf(m))
+	}
+	return out, nil
+}
+
+type versionIn struct {
+	params.Machine
+	Digest string `path:"digest" doc:"the digest of the version" maxLength:"100"`
+}
+
+type versionOut struct{ Body api.Machine }
+
+func (s *Server) version(ctx context.Context, p *Principal, in *versionIn) (*versionOut, error) {
+	if err := mayOf(p, mayRead, in.Name); err != nil {
+		return nil, err
+	}
+	m, err := s.of(ctx, p, in.Name, in.Digest)
+	if err != nil {
+		return nil, err
+	}
+	out := &versionOut{api.MachineOf(m)}
+	out.Body.Definition = m.Definition
+	return out, nil
+}
+
+type drawIn struct {
+	params.Machine
+	Digest string `query:"digest" doc:"the digest of a version; without it the newest"`
+	Format string `query:"format" enum:"svg,mermaid,dot" default:"svg"`
+}
+
+type drawOut struct {
+	ContentType string `header:"Content-Type"`
+	Policy      string `header:"Content-Security-Policy"`
+	Body        []byte
+}
+
+// mediaTypes are those of pictures.
+var mediaTypes = map[string]string{"svg": "image/svg+xml", "mermaid": "text/vnd.mermaid", "dot": "text/vnd.graphviz"}
+
+func (s *Server) draw(ctx context.Context, p *Principal, in *drawIn) (*drawOut, error) {
+	if err := mayOf(p, mayRead, in.Name); err != nil {
+		return nil, err
+	}
+	v, err := s.of(ctx, p, in.Name, in.Digest)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.parse(v.Definition)
+	if err != nil {
+		return nil, err
+	}
+	return &drawOut{mediaTypes[in.Format], "default-src 'none'; style-src 'unsafe-inline'; sandbox", graph.Draw(m, graph.View{}, in.Format)}, nil
 }

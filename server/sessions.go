@@ -97,13 +97,15 @@ func (s *Server) definition(ctx context.Context, p *Principal, in *api.Start) (*
 		return nil, bad("bad_request", "the request needs machineName, or a definition as machine: one of them")
 	case in.MachineName != "":
 		if !p.may(mayRead, in.MachineName) {
-			return nil, &session.NotFoundError{What: "Machine", ID: in.MachineName}
+			return nil, noMachine(in.MachineName)
 		}
-		program, err := s.newest(ctx, in.MachineName)
+		v, err := s.of(ctx, p, in.MachineName, in.MachineDigest)
 		if err != nil {
 			return nil, err
 		}
-		m = program.Machine
+		if m, err = s.parse(v.Definition); err != nil {
+			return nil, err
+		}
 	default:
 		var err error
 		if m, err = s.parse(in.Machine); err != nil {

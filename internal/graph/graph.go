@@ -13,7 +13,24 @@
 // same bytes on every computer: all geometry is computed with whole numbers.
 package graph
 
-import "github.com/dialai/dialai/exact"
+import (
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+)
+
+// Formats returns the names of the formats that [Draw] knows.
+func Formats() []string { return []string{"mermaid", "dot", "svg"} }
+
+// Draw returns a picture of m in one of the [Formats]; of another name it is Mermaid.
+func Draw(m *machine.Machine, v View, format string) []byte {
+	switch format {
+	case "dot":
+		return []byte(DOT(m, v))
+	case "svg":
+		return SVG(m, v)
+	}
+	return []byte(Mermaid(m, v))
+}
 
 // A View says what to point out in the drawing of a machine. The zero View
 // points out nothing: the machine alone is drawn. Names that the machine does

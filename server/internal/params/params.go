@@ -21,3 +21,14 @@ type Precondition struct {
 type Wait struct {
 	For string `query:"wait" doc:"wait up to so long, such as 30s, until the session has settled" maxLength:"20"`
 }
+
+// A Machine names a machine.
+type Machine struct {
+	Name string `path:"machine" doc:"the name of the machine" maxLength:"300"`
+}
+
+// A Page says which part of a list is wanted.
+type Page struct {
+	Limit  int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
+	Cursor string `query:"cursor" doc:"nextCursor of the page before" maxLength:"500"`
+}

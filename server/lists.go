@@ -1,0 +1,49 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/server/internal/params"
+	"github.com/dialai/dialai/session"
+)
+
+// Pages of what the control store keeps. A cursor is the place at which a page has ended, with a
+// sum over the list that it is of, so that it is refused where it is of another.
+
+// A list is a list of which a page is asked for.
+type list struct {
+	name string
+	control.Query
+}
+
+// listing reads which page is asked for of a list that the name tells from others.
+func listing(name string, p *Principal, in *params.Page, desc bool) (list, error) {
+	l := list{fmt.Sprint(name, desc), control.Query{Tenant: p.Tenant, Limit: parseLimit(in.Limit), Desc: desc}}
+	if in.Cursor == "" {
+		return l, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(in.Cursor)
+	if err != nil || len(text) != 16 || l.cursor(int64(binary.BigEndian.Uint64(text))) != in.Cursor { //nolint:gosec // it comes back as it went
+		return l, session.ErrCursor
+	}
+	l.After = int64(binary.BigEndian.Uint64(text)) //nolint:gosec // the same
+	return l, nil
+}
+
+func (l *list) cursor(place int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", l.Tenant, l.name, place))
+	text := binary.BigEndian.AppendUint64(nil, uint64(place)) //nolint:gosec // the same
+	return base64.RawURLEncoding.EncodeToString(append(text, sum[:8]...))
+}
+
+// next returns the cursor behind a place that ends a page of n; "" if nothing follows.
+func (l *list) next(n int, place int64) string {
+	if n < l.Limit {
+		return ""
+	}
+	return l.cursor(place)
+}
