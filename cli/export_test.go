@@ -38,7 +38,7 @@ var JSONLines = map[string]any{
 	"`dialai keys list`":   api.Key{},
 	"`dialai keys create`": render.MadeKeyLine{},
 	"`dialai metrics`":     report.Metrics{},
-	"`dialai specialists`": render.RosterLine{},
+	"`dialai specialists`": api.Specialist{},
 
 	"`dialai trust list`":      report.Trusted{},
 	"`dialai trust audit`":     runner.ReviewItem{},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -29,7 +30,7 @@ decide, in any session of that machine; its alignment is kept.`,
 			if err != nil {
 				return err
 			}
-			if len(render.RosterLines(roster)) == 0 {
+			if len(api.SpecialistsOf(roster)) == 0 {
 				if err := e.knows(ctx, args[0]); err != nil {
 					return err
 				}
@@ -62,7 +63,7 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return render.Switched(out, roster, args[1])
+				return render.JSON(out, api.SpecialistIn(roster, args[1]))
 			}
 			_, err = fmt.Fprintf(out, "%s is %sd in machine %s.\n", render.Clean(args[1]), name, render.Clean(args[0]))
 			return err

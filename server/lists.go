@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/server/internal/params"
 	"github.com/dialai/dialai/session"
@@ -46,4 +48,27 @@ func (l *list) next(n int, place int64) string {
 		return ""
 	}
 	return l.cursor(place)
+}
+
+// pageOf returns the page that is asked for of a list that is at hand whole. Each of it has a
+// key of its own, which is where the next page begins.
+func pageOf[T any](name string, p *Principal, in *params.Page, all []T, key func(T) string) (api.List[T], error) {
+	page := api.List[T]{Items: []T{}}
+	cursor := func(of string) string {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", p.Tenant, name, of))
+		return base64.RawURLEncoding.EncodeToString(sum[:12])
+	}
+	begin := 0
+	if in.Cursor != "" {
+		last := slices.IndexFunc(all, func(v T) bool { return cursor(key(v)) == in.Cursor })
+		if last < 0 {
+			return page, session.ErrCursor
+		}
+		begin = last + 1
+	}
+	end := min(begin+parseLimit(in.Limit), len(all))
+	if page.Items = append(page.Items, all[begin:end]...); end < len(all) {
+		page.NextCursor = cursor(key(all[end-1]))
+	}
+	return page, nil
 }

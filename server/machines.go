@@ -30,6 +30,7 @@ func (s *Server) registerMachines() {
 	add(s, operation{id: "list-versions", method: http.MethodGet, path: one + "/versions", summary: "The published versions of a machine, the oldest first", needs: mayRead}, s.versions)
 	add(s, operation{id: "get-version", method: http.MethodGet, path: one + "/versions/{digest}", summary: "A published version of a machine, with its definition", needs: mayRead}, s.version)
 	add(s, operation{id: "draw-machine", method: http.MethodGet, path: one + "/graph", summary: "Draw the newest definition of a machine", needs: mayRead}, s.draw)
+	s.registerSpecialists()
 }
 
 // parse reads a definition that was sent.
@@ -240,12 +241,7 @@ func (s *Server) machines(ctx context.Context, p *Principal, in *params.Page) (*
 	return out, nil
 }
 
-type versionsIn struct {
-	params.Machine
-	params.Page
-}
-
-func (s *Server) versions(ctx context.Context, p *Principal, in *versionsIn) (*machinesOut, error) {
+func (s *Server) versions(ctx context.Context, p *Principal, in *machinePage) (*machinesOut, error) {
 	if err := mayOf(p, mayRead, in.Name); err != nil {
 		return nil, err
 	}

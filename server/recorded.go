@@ -27,9 +27,16 @@ import (
 
 type receiptKey struct{}
 
+// A receipt is that of a request which is under way.
+type receipt struct {
+	control.ReceiptKey
+	resumed bool // it was begun before, and its effect may have happened
+	ended   bool // in one commit with the effect
+}
+
 // receiptOf returns the receipt of a request; nil if it has no Idempotency-Key.
-func receiptOf(ctx context.Context) *control.ReceiptKey {
-	key, _ := ctx.Value(receiptKey{}).(*control.ReceiptKey)
+func receiptOf(ctx context.Context) *receipt {
+	key, _ := ctx.Value(receiptKey{}).(*receipt)
 	return key
 }
 
@@ -54,14 +61,14 @@ func (s *Server) recorded(routes *http.ServeMux) http.Handler {
 				writeProblem(w, r, bad("bad_request", "Idempotency-Key is no text of 1 to 255 visible ASCII characters"))
 				return
 			}
-			receipt := control.ReceiptKey{Tenant: p.Tenant, Subject: p.Subject, Method: r.Method, Path: r.URL.RequestURI(), Key: key}
-			begun, err := s.config.Control.Begin(r.Context(), control.Receipt{Key: receipt, Body: control.HashOf(body), At: entry.At}, entry)
+			name := control.ReceiptKey{Tenant: p.Tenant, Subject: p.Subject, Method: r.Method, Path: r.URL.RequestURI(), Key: key}
+			begun, err := s.config.Control.Begin(r.Context(), control.Receipt{Key: name, Body: control.HashOf(body), At: entry.At}, entry)
 			if err != nil || begun.Answer != nil {
 				s.repeat(w, r, begun.Answer, err)
 				return
 			}
-			done.End = &control.End{Key: receipt}
-			r = r.WithContext(context.WithValue(r.Context(), receiptKey{}, &receipt))
+			done.End = &control.End{Key: name}
+			r = r.WithContext(context.WithValue(r.Context(), receiptKey{}, &receipt{ReceiptKey: name, resumed: begun.Resumed}))
 		} else if err := s.config.Control.Commit(r.Context(), control.Changes{Entries: []control.Entry{entry}}); err != nil {
 			writeProblem(w, r, s.problem(r.Context(), err))
 			return
@@ -77,6 +84,9 @@ func (s *Server) concluded(r *http.Request, p *Principal, kept *keptWriter, entr
 	status := cmp.Or(kept.status, http.StatusInternalServerError) // of a panic nothing was written yet
 	entry.At, entry.Result = s.now(), http.StatusText(status)
 	done.Entries = []control.Entry{entry}
+	if key := receiptOf(r.Context()); key != nil && key.ended {
+		done.End = nil
+	}
 	if done.End != nil && status < http.StatusInternalServerError {
 		h := kept.Header()
 		done.End.Answer = &control.Answer{Status: status, Location: h.Get("Location"), ETag: h.Get("ETag"), Body: kept.body.Bytes(), Omitted: kept.omitted}

@@ -230,6 +230,7 @@ func aliases(schemas huma.Registry) {
 		{reflect.TypeFor[exact.Money](), reflect.TypeFor[float64]()},
 		{reflect.TypeFor[exact.Billionths](), reflect.TypeFor[float64]()},
 		{reflect.TypeFor[machine.Threshold](), reflect.TypeFor[float64]()},
+		{reflect.TypeFor[machine.Duration](), reflect.TypeFor[string]()},
 		{reflect.TypeFor[json.Number](), reflect.TypeFor[float64]()},
 		{reflect.TypeFor[specialist.Time](), reflect.TypeFor[time.Time]()},
 		{reflect.TypeFor[specialist.SessionID](), reflect.TypeFor[string]()},

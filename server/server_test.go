@@ -48,6 +48,7 @@ type desk struct {
 type deskOptions struct {
 	config  server.Config
 	control control.Store
+	store   session.Store // nil is one in memory
 	drives  bool
 }
 
@@ -57,8 +58,11 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	if d.control == nil {
 		d.control = control.NewMemory()
 	}
+	if o.store == nil {
+		o.store = store.NewMemory()
+	}
 	carry := driver.New(driver.Config{})
-	r, err := runner.New(runner.Config{Store: store.NewMemory(), Observer: func(c session.Change) {
+	r, err := runner.New(runner.Config{Store: o.store, Observer: func(c session.Change) {
 		carry.Observer("")(c)
 		d.server.Observer(c)
 	}})
@@ -222,7 +226,7 @@ func (d *desk) routes() (list [][2]string) {
 		d.Fatal(err)
 	}
 	for path, methods := range document.Paths {
-		path = strings.NewReplacer("{id}", "0b9c1d3e-0000-4000-8000-000000000000", "{question}", "0b9c1d3e-0000-4000-8000-000000000000.x", "{machine}", "claims", "{round}", "r").Replace(path)
+		path = strings.NewReplacer("{id}", "0b9c1d3e-0000-4000-8000-000000000000", "{question}", "0b9c1d3e-0000-4000-8000-000000000000.x", "{machine}", "claims", "{round}", "r", "{specialist}", "bot", "{digest}", "d", "{state}", "review", "{key}", "k").Replace(path)
 		for method := range methods {
 			list = append(list, [2]string{strings.ToUpper(method), path})
 		}
