@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -117,6 +118,7 @@ func noInput(text string, err error) error {
 // metaMembers reads what --meta gives, each member by its schema.
 func metaMembers(s *payloads.Schema, texts []string) (list []jsontext.Member, err error) {
 	var given jsontext.Object
+	var wrong []error // of another type: all of them are said at once
 	for _, text := range texts {
 		name, value, ok := strings.Cut(text, "=")
 		name, asJSON := strings.CutSuffix(name, ":")
@@ -135,10 +137,10 @@ func metaMembers(s *payloads.Schema, texts []string) (list []jsontext.Member, er
 		case err != nil && asJSON:
 			return nil, hinted(usage("--meta %s: %q is not one JSON value: %v", name, value, err), "--meta %s=… takes a text as it is", name)
 		case err != nil:
-			return nil, usage("--meta %s: %v", name, err)
+			wrong = append(wrong, usage("--meta %s: %v", name, err))
 		}
 		list = append(list, jsontext.Member{Name: name, Value: v})
 		given = given.With(list[len(list)-1:])
 	}
-	return list, nil
+	return list, errors.Join(wrong...)
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // What is wrong with a value, all of it: whoever starts a session should not have to try
@@ -88,8 +89,21 @@ func (w *violations) look(part, value any, path, at string) {
 	case want != "" && !hasType(value, want):
 		w.add(path, "must be %s, not %s", article(want), article(typeOf(value)))
 	default:
-		w.add(path, "%v", err)
+		w.add(path, "%s", withoutPlace(err))
 	}
+}
+
+// withoutPlace returns what the library says of a value, without the place in the schema.
+func withoutPlace(err error) string {
+	text := err.Error()
+	for strings.HasPrefix(text, "validating ") {
+		_, rest, ok := strings.Cut(text, ": ")
+		if !ok {
+			break
+		}
+		text = rest
+	}
+	return text
 }
 
 func (w *violations) members(schema, properties map[string]any, object map[string]any, path, at string) {
