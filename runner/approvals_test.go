@@ -156,6 +156,22 @@ func TestDeciders(t *testing.T) {
 	}
 }
 
+// TestDecidersRuleOnTheIrreversible: what cannot be undone is executed by a human's proposal only
+// where whoever takes part may rule; where only some do, one of them has to rule (cases.md 4.1).
+func TestDecidersRuleOnTheIrreversible(t *testing.T) {
+	for deciders, want := range map[string]runner.TickStatus{"": runner.TickAdvanced, `"deciders":["human"],`: runner.TickHuman} {
+		b := newBench(t)
+		s := b.start(b.machine(def{states: `"open":{` + deciders + `"transitions":{"finish":{"target":"done","irreversible":true},"again":"open"}},"done":{}`, who: []string{human("human"), half}}))
+		b.propose(s, "human", "finish")
+		if tick := b.step(s); tick.Status != want || want == runner.TickHuman && tick.Code != "irreversible" {
+			t.Errorf("with %q what a human proposes comes to %s (%s)", deciders, tick.Status, tick.Code)
+		}
+		if want == runner.TickHuman {
+			b.force(s, "finish")
+		}
+	}
+}
+
 // stoppedWith fails the test unless that is why a session needs a human, for whoever runs it.
 func (b *bench) stoppedWith(s *session.Session, code, reason string) {
 	b.Helper()

@@ -346,10 +346,13 @@ func TestShadow(t *testing.T) {
 			shadow = true
 		case r.Kind == session.KindJudged && strings.Contains(string(r.Data), "Champion p0 decides alone"):
 			decided++
-			var v struct{ Order []int32 }
+			var v struct {
+				Order  []int32
+				Quorum struct{ Counted int }
+			}
 			d.ok(json.Unmarshal(r.Data, &v))
-			if shadow && len(v.Order) != 2 {
-				t.Errorf("beside the champion and its sentinel a shadow counts: %v", v.Order)
+			if shadow && (len(v.Order) != 2 || v.Quorum.Counted != 2) {
+				t.Errorf("beside the champion and its sentinel a shadow counts: %v, quorum of %d", v.Order, v.Quorum.Counted)
 			}
 		}
 	}

@@ -1,12 +1,15 @@
 package runner_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -69,6 +72,24 @@ func TestQuorumFloor(t *testing.T) {
 				t.Errorf("it waits for %s: %s\nwant %s: %s", o.Code, o.Reason, c.code, c.reason)
 			}
 		})
+	}
+}
+
+// TestHumansAreNoPanel (C5.1): what a human proposes is no answer of the panel, so it makes no
+// quorum of one answer.
+func TestHumansAreNoPanel(t *testing.T) {
+	b := newBench(t)
+	b.said(map[string]string{"a": "finish"})
+	b.cast.play("b", mute)
+	b.cast.judge("judge", arbiter.Func(func(_ context.Context, r *arbiter.Round) (arbiter.Decision, error) {
+		return arbiter.Elect(slices.IndexFunc(r.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == "a" }), "a says so"), nil
+	}))
+	s := b.start(b.machine(def{who: []string{fn("a"), fn("b"), human("human"), arbFn("judge")}}))
+	b.propose(s, "a", "finish")
+	b.propose(s, "human", "finish")
+	b.stepTo(s, runner.TickHuman)
+	if o := b.now(s).Outcome(); o.Code != session.CodeNoQuorum || !strings.HasPrefix(o.Reason, "1 of 2 answered, 2 needed") {
+		t.Errorf("it waits for %s: %s", o.Code, o.Reason)
 	}
 }
 
