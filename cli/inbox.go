@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 
 	"github.com/dialai/dialai/machine"
 
@@ -18,6 +20,7 @@ import (
 
 func (a *app) inboxCommand() *cobra.Command {
 	v := &viewFlags{}
+	q := session.ListQuery{Limit: newestShown}
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "inbox",
@@ -26,21 +29,24 @@ func (a *app) inboxCommand() *cobra.Command {
 and each choice as a command to copy. The 50 that were started first are shown; --all
 shows every one, and so does --json.`,
 		Example: `  dialai inbox
+  dialai inbox --as carol --decider carol
   dialai inbox --json`,
 		RunE: a.on(v, func(ctx context.Context, e *engine, out *bufio.Writer, _ []string) error {
-			return a.inbox(ctx, e, out, v, all || a.flags.JSON)
+			return a.inbox(ctx, e, out, v, q, all || a.flags.JSON)
 		}),
 	}
 	v.add(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "all questions")
+	cmd.Flags().StringVar((*string)(&q.Decider), "decider", "", "only questions in whose state this `human` may rule, whatever approvals exclude")
 	return cmd
 }
 
 // inbox prints the questions that wait, page by page, or only the first page.
-func (a *app) inbox(ctx context.Context, e *engine, out *bufio.Writer, v *viewFlags, all bool) error {
+func (a *app) inbox(ctx context.Context, e *engine, out *bufio.Writer, v *viewFlags, q session.ListQuery, all bool) error {
 	var unread []error
+	var names []string // of those who may rule, or have
 	shown := 0
-	for q := (session.ListQuery{Limit: newestShown}); ; {
+	for {
 		items, next, err := e.Inbox(ctx, q, machine.SpecialistID(v.as))
 		if ctx.Err() != nil {
 			return err
@@ -55,23 +61,66 @@ func (a *app) inbox(ctx context.Context, e *engine, out *bufio.Writer, v *viewFl
 		if err := a.printInbox(out, items); err != nil {
 			return err
 		}
+		names = append(names, namesIn(items)...)
 		if shown += len(items); next == "" || !all {
-			return a.inboxEnd(ctx, e, out, shown, next != "", errors.Join(unread...))
+			a.remarkName(v.as, names)
+			return a.inboxEnd(ctx, e, out, shown, next != "", q, errors.Join(unread...))
 		}
 		q.After = next
 	}
 }
 
+// namesIn returns who may rule on questions, or has.
+func namesIn(items []runner.Question) (names []string) {
+	for i := range items {
+		names = append(names, items[i].Humans...)
+		for _, r := range items[i].Rulings {
+			names = append(names, r.SpecialistID)
+		}
+	}
+	return names
+}
+
+// remarkName says on stderr of somebody who looks at questions that they rule on none.
+func (a *app) remarkName(name string, names []string) {
+	if name == "" || name == runner.Operator || a.flags.Quiet || len(names) == 0 || slices.Contains(names, name) {
+		return
+	}
+	fmt.Fprintf(a.err, "warning: %s may rule on none of these questions\n", render.Clean(strconv.Quote(name)))
+	if hint := machine.DidYouMean(name, names); hint != "" {
+		fmt.Fprintf(a.err, "    hint: %s\n", render.Clean(hint))
+	}
+}
+
 // inboxEnd says that there is more, or nothing at all.
-func (a *app) inboxEnd(ctx context.Context, e *engine, out io.Writer, shown int, more bool, unread error) error {
+func (a *app) inboxEnd(ctx context.Context, e *engine, out io.Writer, shown int, more bool, q session.ListQuery, unread error) error {
 	switch {
+	case shown == 0 && unread == nil && !more && q.Decider != "":
+		return a.nothingFor(ctx, e, out, string(q.Decider))
 	case a.flags.JSON:
 	case shown == 0 && unread == nil && !more:
 		return a.nothingWaits(ctx, e, out)
 	case more && !a.flags.Quiet:
-		fmt.Fprintf(out, "\nMore may wait; to see all of them:\n  %s\n", a.Command("inbox", nil, "--all"))
+		flags := []string{"--all"}
+		if q.Decider != "" {
+			flags = append(flags, "--decider", string(q.Decider))
+		}
+		fmt.Fprintf(out, "\nMore may wait; to see all of them:\n  %s\n", a.Command("inbox", nil, flags...))
 	}
 	return unread
+}
+
+// nothingFor says that no question waits for a human, who may be misspelt.
+func (a *app) nothingFor(ctx context.Context, e *engine, out io.Writer, who string) error {
+	others, _, err := e.Inbox(ctx, session.ListQuery{Limit: newestShown}, "")
+	if err != nil {
+		return err
+	}
+	if !a.flags.JSON {
+		fmt.Fprintf(out, "Nothing waits for %s.\n", render.Clean(who))
+	}
+	a.remarkName(who, namesIn(others))
+	return nil
 }
 
 // reveal shows what is withheld, where that is asked for.
