@@ -51,7 +51,7 @@ var ladder = map[string][]string{
 	"internal/lint":             {"internal/planning", "machine", "internal/trust", "session", "runner"},
 	"explain":                   {"internal/collapse", "internal/planning", "exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
 	"report":                    {"internal/planning", "exact", "machine", "specialist", "internal/trust", "session", "runner"},
-	"api":                       {"control", "exact", "guard", "internal/packs", "machine", "session", "specialist", "runner"},
+	"api":                       {"control", "exact", "guard", "internal/packs", "internal/trust", "machine", "session", "specialist", "runner"},
 	"control":                   {"exact", "specialist"},
 	"server/internal/params":    {},
 	"server":                    {"api", "control", "driver", "exact", "explain", "guard", "internal/graph", "internal/jsontext", "internal/packs", "machine", "report", "runner", "server/internal/params", "session", "specialist", "store"},

@@ -135,6 +135,13 @@ type Viewer struct {
 	SpecialistID string `json:"specialistId,omitempty" doc:"the human who looks; without it the only one as whom the caller may"`
 }
 
+// An Order is a human's word on how far a state does without humans.
+type Order struct {
+	Champion     string `json:"champion,omitempty" doc:"whom to promote; required for that, and of no use else"`
+	SpecialistID string `json:"specialistId,omitempty" doc:"the human who gives the order; without it the only one as whom the caller may"`
+	Reasoning    string `json:"reasoning,omitempty" doc:"why"`
+}
+
 // A Settled is the answer to what changes a session.
 type Settled struct {
 	Session Session `json:"session"`

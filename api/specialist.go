@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
@@ -16,6 +17,9 @@ type Specialist struct {
 	Disabled     bool         `json:"disabled"`
 	ChampionOf   []string     `json:"championOf,omitempty"` // states; "" is the machine
 }
+
+// Alignment is how often a specialist chose as humans did.
+type Alignment = trust.Record
 
 // SpecialistsOf returns the specialists that a roster says something of, each once.
 func SpecialistsOf(r *session.Roster) []*Specialist {

@@ -31,6 +31,7 @@ func (s *Server) registerMachines() {
 	add(s, operation{id: "get-version", method: http.MethodGet, path: one + "/versions/{digest}", summary: "A published version of a machine, with its definition", needs: mayRead}, s.version)
 	add(s, operation{id: "draw-machine", method: http.MethodGet, path: one + "/graph", summary: "Draw the newest definition of a machine", needs: mayRead}, s.draw)
 	s.registerSpecialists()
+	s.registerTrust()
 }
 
 // parse reads a definition that was sent.

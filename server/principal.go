@@ -208,30 +208,36 @@ func (p *Principal) permissions() (list []string) {
 // human returns as which human the principal acts in a session: the one that it names, else
 // the only one as whom it may.
 func (s *Server) human(ctx context.Context, p *Principal, at *session.Session, named string) (machine.SpecialistID, error) {
-	name := at.Machine().Name()
-	bound := p.humans(name)
+	return p.actingAs(at.Machine().Name(), at.State.Name, named, func() ([]string, bool, error) { return s.config.Runner.Humans(ctx, at) })
+}
+
+// actingAs returns as which human the principal acts in a state: the one that it names, else
+// the only one of those who decide there as whom it may. deciders says who they are, and whether
+// any are declared.
+func (p *Principal) actingAs(machineName, state, named string, deciders func() (ids []string, declared bool, err error)) (machine.SpecialistID, error) {
+	bound := p.humans(machineName)
 	if named != "" {
 		if !p.Anybody && !slices.Contains(bound, named) {
 			return "", forbidden("not_bound", "the key names the humans as whom it may: "+orNobody(bound), "%s may not act as %q", p.Subject, named)
 		}
 		return machine.SpecialistID(named), nil
 	}
-	deciders, declared, err := s.config.Runner.Humans(ctx, at)
+	ids, declared, err := deciders()
 	switch {
 	case err != nil:
 		return "", err
 	case p.Anybody && !declared:
 		return runner.Operator, nil
 	case !p.Anybody:
-		deciders = slices.DeleteFunc(slices.Clone(deciders), func(id string) bool { return !slices.Contains(bound, id) })
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(bound, id) })
 	}
-	switch len(deciders) {
+	switch len(ids) {
 	case 1:
-		return machine.SpecialistID(deciders[0]), nil
+		return machine.SpecialistID(ids[0]), nil
 	case 0:
-		return "", forbidden("not_a_decider", "it may act as "+orNobody(bound), "%s is bound to nobody who decides in state %s", p.Subject, at.State.Name)
+		return "", forbidden("not_a_decider", "it may act as "+orNobody(bound), "%s is bound to nobody who decides in state %s", p.Subject, state)
 	}
-	return "", &api.Error{Status: 422, Code: "illegal_transition", Detail: "several humans may decide, and the request does not say who does", Hint: "specialistId may be " + orNobody(deciders)}
+	return "", &api.Error{Status: 422, Code: "illegal_transition", Detail: "several humans may decide, and the request does not say who does", Hint: "specialistId may be " + orNobody(ids)}
 }
 
 // viewer returns as whom somebody looks who does not say it: the only human as whom they

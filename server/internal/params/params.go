@@ -32,3 +32,8 @@ type Page struct {
 	Limit  int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
 	Cursor string `query:"cursor" doc:"nextCursor of the page before" maxLength:"500"`
 }
+
+// A State names a state of a machine.
+type State struct {
+	StateName string `path:"state" doc:"the name of the state" maxLength:"300"`
+}
