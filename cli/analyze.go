@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/guardlog"
 )
 
 // Exit codes of analyze and replay beside 0 and that of wrong usage.

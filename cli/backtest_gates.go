@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/session"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/verdict"

@@ -5,10 +5,10 @@ import (
 
 	"github.com/dialai/dialai/api"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"

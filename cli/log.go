@@ -8,9 +8,9 @@ import (
 
 	"github.com/dialai/dialai/api"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/session"
 	"github.com/spf13/cobra"
 )

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/guardlog"
 )
 
 func (a *app) replayCommand() *cobra.Command {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"

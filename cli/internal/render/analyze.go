@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/guardlog"
 )
 
 // Analysis prints what an event log of guards comes to.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/lab/backtest"
 	"github.com/dialai/dialai/internal/trust"
 )

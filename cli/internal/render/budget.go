@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
+	"github.com/dialai/dialai/internal/guardlog"
 )
 
 // Budget prints what a trace of calls makes of a budget.

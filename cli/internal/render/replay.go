@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"fmt"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
+	"github.com/dialai/dialai/internal/guardlog"
 )
 
 // Difference prints one verdict that differs.

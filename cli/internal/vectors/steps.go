@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/guardlog"
 )
 
 // Vectors of step checks, by themselves and through the command.
