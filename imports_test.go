@@ -52,6 +52,7 @@ var ladder = map[string][]string{
 	"explain":                   {"internal/collapse", "internal/planning", "exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
 	"report":                    {"internal/planning", "exact", "machine", "specialist", "internal/trust", "session", "runner"},
 	"api":                       {"control", "exact", "guard", "internal/packs", "internal/trust", "machine", "session", "specialist", "runner"},
+	"client":                    {"api"},
 	"control":                   {"exact", "specialist"},
 	"server/internal/params":    {},
 	"server":                    {"api", "control", "driver", "exact", "explain", "guard", "internal/graph", "internal/guardlog", "internal/jsontext", "internal/packs", "machine", "report", "runner", "server/internal/params", "session", "specialist", "store"},

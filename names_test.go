@@ -17,8 +17,8 @@ import (
 // machine says what its sessions are about and a session what came of it (input, subject,
 // conditions, assignments, by when a state is to be left), those of a driver, and those in
 // which a server remembers (keys, receipts, an audit log, published machines, claims) and what
-// programs say to it and are told.
-const maxNames = 920
+// programs say to it and are told, and those of a client of it.
+const maxNames = 950
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -41,6 +41,10 @@ var offered = map[string]string{
 	"driver.Driving": "carries the sessions of a program on: see its example",
 	"driver.Standby": "carries the sessions of a program on: see its example",
 	"driver.Stalled": "carries the sessions of a program on: see its example",
+
+	"client.New":     "calls a server: see its example",
+	"client.Now":     "calls a server: see its example",
+	"client.Problem": "calls a server: see its example",
 
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",

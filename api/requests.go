@@ -130,6 +130,22 @@ type Retracting struct {
 	Note         string `json:"note" minLength:"1" doc:"why"`
 }
 
+// A Reviewing says what should have been decided in a closed round.
+type Reviewing struct {
+	TransitionName string `json:"transitionName" minLength:"1" doc:"what should have been decided"`
+	Reasoning      string `json:"reasoning,omitempty"`
+	SpecialistID   string `json:"specialistId,omitempty" doc:"the human; without it the only one as whom the caller may"`
+}
+
+// A Reviewed is the answer to a review.
+type Reviewed struct {
+	Review         session.ReviewKind `json:"review"`
+	Round          int32              `json:"round"`
+	SpecialistID   string             `json:"specialistId"`
+	TransitionName string             `json:"transitionName"`
+	Reasoning      string             `json:"reasoning,omitempty"`
+}
+
 // A Viewer says as whom something is looked at.
 type Viewer struct {
 	SpecialistID string `json:"specialistId,omitempty" doc:"the human who looks; without it the only one as whom the caller may"`
@@ -203,8 +219,17 @@ type Limits struct {
 	PageItems int   `json:"pageItems"`
 }
 
-// A Summary is a session in a list.
-type Summary = session.Summary
+// What the engine says is answered as it is.
+type (
+	// A Summary is a session in a list.
+	Summary = session.Summary
+	// A Question is what waits for a human.
+	Question = runner.Question
+	// A ReviewItem is a closed round that waits for a human's review.
+	ReviewItem = runner.ReviewItem
+	// A Consensus is what the arbiter would decide.
+	Consensus = runner.Consensus
+)
 
 // A Machine is a definition that sessions can be started of.
 type Machine struct {

@@ -254,22 +254,10 @@ func (s *Server) reviews(ctx context.Context, p *Principal, in *reviewsIn) (*rev
 type reviewIn struct {
 	params.Question
 	params.Precondition
-	Body struct {
-		TransitionName string `json:"transitionName" minLength:"1" doc:"what should have been decided"`
-		Reasoning      string `json:"reasoning,omitempty"`
-		SpecialistID   string `json:"specialistId,omitempty"`
-	}
+	Body api.Reviewing
 }
 
-type reviewOut struct {
-	Body struct {
-		Review         session.ReviewKind `json:"review"`
-		Round          int32              `json:"round"`
-		SpecialistID   string             `json:"specialistId"`
-		TransitionName string             `json:"transitionName"`
-		Reasoning      string             `json:"reasoning,omitempty"`
-	}
-}
+type reviewOut struct{ Body api.Reviewed }
 
 func (s *Server) review(ctx context.Context, p *Principal, in *reviewIn) (*reviewOut, error) {
 	id, round := parts(in.QuestionID)
@@ -297,7 +285,5 @@ func (s *Server) review(ctx context.Context, p *Principal, in *reviewIn) (*revie
 	if err != nil {
 		return nil, err
 	}
-	out := &reviewOut{}
-	out.Body.Review, out.Body.Round, out.Body.SpecialistID, out.Body.TransitionName, out.Body.Reasoning = done.Review, done.Round, done.SpecialistID, done.TransitionName, done.Reasoning
-	return out, nil
+	return &reviewOut{api.Reviewed{Review: done.Review, Round: done.Round, SpecialistID: done.SpecialistID, TransitionName: done.TransitionName, Reasoning: done.Reasoning}}, nil
 }

@@ -1,0 +1,238 @@
+package client
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dialai/dialai/api"
+)
+
+// An EventQuery says which events of a session are meant, and what is shown of them.
+type EventQuery struct {
+	After   int64    // only events behind this number; 0 is the beginning, Now what comes from now on
+	Kinds   []string // nil means all
+	Payload string   // what is shown of texts: redacted (also if it is ""), full or none
+}
+
+// Now is the After of an [EventQuery] that asks for what comes from now on.
+const Now int64 = -1
+
+// ErrReset says that the log of a session is shorter than what was seen of it: the store was
+// put back to an earlier state.
+var ErrReset = errors.New("the log ends before what was seen of it")
+
+// Log yields the events of a session that there are, page by page as they are read. An error
+// is the last it yields.
+func (c *Client) Log(ctx context.Context, id string, q EventQuery) iter.Seq2[api.Event, error] {
+	v := values("kinds", strings.Join(q.Kinds, ","), "payload", q.Payload)
+	return func(yield func(api.Event, error) bool) {
+		if err := c.fromNow(ctx, id, &q); err != nil {
+			yield(api.Event{}, err)
+			return
+		}
+		v.Set("after", number(q.After))
+		pages[api.Event](ctx, c, of(id, "/events"), v)(yield)
+	}
+}
+
+// fromNow gives what asks for now the number of the newest event, so that nothing is missed
+// between two connections.
+func (c *Client) fromNow(ctx context.Context, id string, q *EventQuery) error {
+	if q.After >= 0 {
+		return nil
+	}
+	s, err := c.Session(ctx, id, "")
+	q.After = s.Sequence
+	return err
+}
+
+// Events yields the events of a session as they come, each once and in order, until it
+// completes or ctx ends. When the connection ends, be it by the server's own wish, it
+// connects again behind the last event. An error is the last it yields: that of ctx, a
+// *Problem, ErrReset, or that the server was not reached for about a minute.
+func (c *Client) Events(ctx context.Context, id string, q EventQuery) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		f := &follower{client: c, id: id, query: q, yield: yield, pause: firstPause}
+		if err := c.fromNow(ctx, id, &f.query); err != nil {
+			yield(api.Event{}, err)
+			return
+		}
+		for {
+			err := f.connect(ctx)
+			if f.done {
+				return
+			}
+			if err == nil || f.heard {
+				f.failures = 0
+			}
+			var refused *Problem
+			switch {
+			case ctx.Err() != nil:
+				err = ctx.Err()
+			case errors.As(err, &refused) && !refused.passes(), errors.Is(err, ErrReset), errors.Is(err, errElsewhere), errors.Is(err, errNotJSON):
+			case err != nil && f.failures == patience:
+			default:
+				f.failures++
+				d := cmp.Or(f.asked, pause(f.failures))
+				if err == nil { // as the server has said
+					d = f.pause
+				}
+				if c.config.Sleep(ctx, d) == nil {
+					continue
+				}
+				err = ctx.Err()
+			}
+			yield(api.Event{}, err)
+			return
+		}
+	}
+}
+
+// patience is how often a stream fails in a row before that is told: with the pauses between
+// after more than a minute.
+const patience = 10
+
+// A follower follows the events of a session over any number of connections.
+type follower struct {
+	client   *Client
+	id       string
+	query    EventQuery // After is the number of the last event that was yielded
+	yield    func(api.Event, error) bool
+	pause    time.Duration // between connections, as the server says
+	asked    time.Duration // how long the server that refused wants to be left alone
+	failures int           // in a row
+	heard    bool          // something came over the last connection
+	done     bool
+}
+
+// connect reads one connection to its end. The error is nil if the server has ended it in
+// good order.
+func (f *follower) connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := time.AfterFunc(f.client.silent, cancel)
+	defer watch.Stop()
+	f.heard, f.asked = false, 0
+	v := values("kinds", strings.Join(f.query.Kinds, ","), "payload", f.query.Payload)
+	v.Set("after", number(f.query.After))
+	res, err := f.client.send(ctx, call{
+		method: http.MethodGet, path: of(f.id, "/events"), query: v, accept: "text/event-stream", header: http.Header{"Last-Event-Id": {number(f.query.After)}},
+	}, nil)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	switch {
+	case res.StatusCode == http.StatusNoContent:
+		f.done = true
+		return nil
+	case res.StatusCode >= http.StatusBadRequest:
+		text, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer)) // what is there of it
+		f.asked = retryAfter(res)
+		return problemOf(res, text)
+	case !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"):
+		return fmt.Errorf("GET %s: %w", of(f.id, "/events"), errNotJSON)
+	}
+	in := bufio.NewReader(&wakefulReader{res.Body, watch, f.client.silent})
+	for {
+		m, err := readMessage(in)
+		if err != nil {
+			return err
+		}
+		if m.retry > 0 { // what every connection begins with
+			f.pause = min(m.retry, maxPause)
+		} else {
+			f.heard = true
+		}
+		switch m.event {
+		case "":
+		case "bye":
+			return nil
+		case "reset":
+			return ErrReset
+		case "end":
+			f.done = true
+			return nil
+		default:
+			if err := f.tell(m); err != nil || f.done {
+				return err
+			}
+		}
+	}
+}
+
+// tell yields an event, unless it was yielded before.
+func (f *follower) tell(m message) error {
+	var e api.Event
+	if err := json.Unmarshal([]byte(m.data), &e); err != nil {
+		return fmt.Errorf("an event of session %s: %w", f.id, errors.Join(errNotJSON, err))
+	}
+	if e.Seq <= f.query.After {
+		return nil
+	}
+	f.query.After = e.Seq
+	f.done = !f.yield(e, nil)
+	return nil
+}
+
+// A wakefulReader ends a connection over which nothing has come for too long.
+type wakefulReader struct {
+	io.Reader
+	watch *time.Timer
+	after time.Duration
+}
+
+func (r *wakefulReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if n > 0 {
+		r.watch.Reset(r.after)
+	}
+	return n, err
+}
+
+// A message is one of a stream of Server-Sent Events.
+type message struct {
+	event, data string
+	retry       time.Duration
+}
+
+// readMessage reads up to the empty line behind a message.
+func readMessage(in *bufio.Reader) (m message, err error) {
+	var data []string
+	size := 0
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return m, err // what is not ended is not whole
+		}
+		if size += len(line); size > maxAnswer {
+			return m, fmt.Errorf("an event has more than %d bytes", maxAnswer)
+		}
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" {
+			m.data = strings.Join(data, "\n")
+			return m, nil
+		}
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch name {
+		case "event":
+			m.event = value
+		case "data":
+			data = append(data, value)
+		case "retry":
+			n, _ := strconv.Atoi(value) // what is no number says nothing
+			m.retry = time.Duration(n) * time.Millisecond
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/dialai/dialai/api"
+)
+
+// A QuestionQuery says which questions are listed; the zero value lists all that may be seen.
+type QuestionQuery struct {
+	Machine string
+	State   string
+	Code    string
+	Human   string // only those on which this human may rule, as they see them
+}
+
+// Inbox yields the questions that wait for a human, page by page as they are read. An error
+// is the last it yields.
+func (c *Client) Inbox(ctx context.Context, q QuestionQuery) iter.Seq2[api.Question, error] {
+	return pages[api.Question](ctx, c, "/v1/inbox", values("machine", q.Machine, "state", q.State, "code", q.Code, "human", q.Human))
+}
+
+// Question returns a question that waits, by its QuestionID, as a human sees it; as is "" for
+// the only one as whom the key may, or nobody in particular.
+func (c *Client) Question(ctx context.Context, questionID, as string) (api.Question, error) {
+	return do[api.Question](ctx, c, get("/v1/inbox/"+url.PathEscape(questionID), values("human", as)))
+}
+
+// Reveal shows a human a question with what is withheld from them. It is recorded, and their
+// ruling is not blind.
+func (c *Client) Reveal(ctx context.Context, questionID string, as api.Viewer) (api.Question, error) {
+	return do[api.Question](ctx, c, post("/v1/inbox/"+url.PathEscape(questionID)+"/reveal", as, Write{}))
+}
+
+// Decide rules on the open round, on the question that was seen.
+func (c *Client) Decide(ctx context.Context, id string, in api.Ruling, w Write) (api.Ruled, error) {
+	return do[api.Ruled](ctx, c, post(of(id, "/decisions"), in, w))
+}
+
+// Execute executes a transition by a human's word that teaches nothing.
+func (c *Client) Execute(ctx context.Context, id string, in api.Ruling, w Write) (api.Ruled, error) {
+	return do[api.Ruled](ctx, c, post(of(id, "/executions"), in, w))
+}
+
+// Withdraw takes a ruling back that waits for others: that of a human, who is "" for the only
+// one as whom the key may. It is not made again where the answer was lost.
+func (c *Client) Withdraw(ctx context.Context, id, roundID, human string) (api.Ruled, error) {
+	return do[api.Ruled](ctx, c, call{method: http.MethodDelete, path: of(id, "/decisions/"+url.PathEscape(roundID)), query: values("human", human)})
+}
+
+// Reviews yields the closed rounds that wait for a human's review, page by page as they are
+// read, as a human sees them who is "" for nobody in particular. An error is the last it
+// yields.
+func (c *Client) Reviews(ctx context.Context, machineName, human string) iter.Seq2[api.ReviewItem, error] {
+	return pages[api.ReviewItem](ctx, c, "/v1/reviews", values("machine", machineName, "human", human))
+}
+
+// Review says what should have been decided in a closed round, by the id of its question.
+func (c *Client) Review(ctx context.Context, questionID string, in api.Reviewing, w Write) (api.Reviewed, error) {
+	return do[api.Reviewed](ctx, c, post("/v1/reviews/"+url.PathEscape(questionID), in, Write{Key: w.Key, IfSequence: w.IfSequence}))
+}
