@@ -211,6 +211,39 @@ func TestMoveKeepsExcluded(t *testing.T) {
 	b.refused(err, runner.ErrForbidden, `bob may not choose "pay": they ruled in state "check" (exclude: check)`)
 }
 
+// TestMoveBackToAName: a state that a move has renamed goes by the name that it had before where
+// the session comes under a definition again that has that one, though nobody says so: who has
+// ruled there is excluded, visits count on, and its reviews wait (cases.md 4.1, 4.2, 8.3).
+func TestMoveBackToAName(t *testing.T) {
+	b := newBench(t)
+	machineOf := func(check string) *machine.Machine {
+		return parse(t, `{"machineName":"m","initialState":"`+check+`","goalState":"paid",
+		  "specialists":[{"role":"proposer","specialistId":"alice","isHuman":true},{"role":"proposer","specialistId":"bob","isHuman":true}],
+		  "states":{"`+check+`":{"secondHuman":{"rate":1},"transitions":{"on":"pay","stay":"`+check+`"}},"pay":{"transitions":{"pay":{"target":"paid","approvals":{"exclude":["`+check+`"]}},"wait":"pay"}},"paid":{}}}`)
+	}
+	s := b.start(machineOf("check"))
+	b.executed(s, "bob", "stay")
+	b.executed(s, "bob", "on")
+	for i, name := range []string{"look", "check", "look", "check"} {
+		states := []machine.StateName{"check", "look"}
+		if i > 0 {
+			states = nil
+		}
+		now, err := b.move(s, machineOf(name), states...)
+		b.ok(err)
+		if n := now.Visits(now.Machine().State(name)); n != 2 {
+			t.Errorf("%s was visited %d times", name, n)
+		}
+		b.forget()
+		_, err = b.word(s, "bob", "pay")
+		b.refused(err, runner.ErrForbidden, `bob may not choose "pay": they ruled in state "`+name+`" (exclude: `+name+`)`)
+		if got := b.reviews(); got != "[second of round 1 for [alice] second of round 2 for [alice]]" {
+			t.Errorf("there waits %s", got)
+		}
+	}
+	b.executed(s, "alice", "pay")
+}
+
 // TestMoveKeepsVisits: how often a session has come into a state is counted on when a move gives
 // the state another name, and so are visits of two states that become one; the name is free for
 // another state then, and where the session began is counted, whatever state later ones begin in

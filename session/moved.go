@@ -89,8 +89,8 @@ func applyMoved(s *Session, o *OpenRound, d *Moved) {
 	was := s.Program
 	due := s.State.Due
 	s.former = append(slices.Clip(s.former), s.Program)
-	if len(d.States) > 0 {
-		s.renamed = append(slices.Clip(s.renamed), s.renaming(d.States))
+	if len(d.States) > 0 || s.renamed != nil {
+		s.rename(d)
 	}
 	s.Program, s.State = d.Program.Like(was), d.State
 	s.facts = s.facts.moved(s, d)
@@ -142,23 +142,22 @@ func (s *Session) MoveNotices() (texts []string) {
 	return texts
 }
 
-// A renaming says which states have another name from a move on.
+// A renaming says what states are called from a move on.
 type renaming struct {
-	states map[string]string // by the former name
-	visits map[string]int32  // of the states that they are now, until then
+	states map[string]string // that have another name in the new definition, by the former one
+	to     *machine.Machine  // the new definition
+	visits map[string]int32  // of all states until then, by their new names
 	steps  int32             // executed before
 }
 
-// renaming returns that states have other names from now on.
-func (s *Session) renaming(states map[string]string) renaming {
-	r := renaming{states, map[string]int32{}, s.Executed}
-	for was, now := range states {
-		if _, ok := r.visits[now]; !ok {
-			r.visits[now] = s.visits(now)
-		}
-		r.visits[now] += s.visits(was)
+// rename enters what states are called under the definition of a move.
+func (s *Session) rename(d *Moved) {
+	r := renaming{d.States, d.Program.Machine, map[string]int32{}, s.Executed}
+	s.renamed = append(slices.Clip(s.renamed), r)
+	r.visits[s.stateNow(s.firstProgram().Machine.Initial().Name, 0)]++
+	for i, e := range s.History() {
+		r.visits[s.stateNow(e.Transition.Target, int32(i)+1)]++
 	}
-	return r
 }
 
 // StateNow returns the state in which a step was executed, counted from 1, as it is in the
@@ -168,13 +167,33 @@ func (s *Session) StateNow(name string, step int32) *machine.State {
 }
 
 // stateNow returns the present name of the state in which a step was executed, counted from 1.
+// Under a definition that has no state of the name any more, and of which nobody has said which
+// is in its place, it is the name that the state had last of those that the definition has.
 func (s *Session) stateNow(name string, step int32) string {
+	names := []string{name}
 	for _, r := range s.renamed {
-		if to, ok := r.states[name]; ok && step <= r.steps {
-			name = to
+		to, ok := r.states[name]
+		switch {
+		case step > r.steps:
+			continue
+		case !ok && r.to.State(name) == nil:
+			to, ok = lastOf(r.to, names)
+		}
+		if ok {
+			name, names = to, append(names, to)
 		}
 	}
 	return name
+}
+
+// lastOf returns the last of the names that a state of the machine has.
+func lastOf(m *machine.Machine, names []string) (name string, ok bool) {
+	for _, name := range slices.Backward(names) {
+		if m.State(name) != nil {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 // moved returns the facts under another definition, whose defaults fill what the data lack.
@@ -194,7 +213,14 @@ func (c *caseFacts) moved(s *Session, d *Moved) *caseFacts {
 // moved.
 func (s *Session) reviewsUnder(d *Moved) (list []*Review) {
 	for _, v := range s.reviews {
-		if state := d.Program.Machine.State(cmp.Or(d.States[v.State.Name], v.State.Name)); state != nil {
+		state := s.Machine().State(cmp.Or(d.States[v.State.Name], v.State.Name))
+		for e, step := s.last, s.Executed; e != nil && state == nil; e, step = e.Previous, step-1 {
+			if e.Round == v.Key.Round {
+				state = s.StateNow(e.Transition.From.Name, step)
+				break
+			}
+		}
+		if state != nil {
 			next := *v
 			next.State = state
 			list = append(list, &next)

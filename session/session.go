@@ -132,15 +132,14 @@ func (s *Session) History() []*Executed {
 func (s *Session) Visits(st *machine.State) int { return int(s.visits(st.Name)) }
 
 func (s *Session) visits(name string) int32 {
-	moves := s.renamed
+	moved := int32(-1) // how many steps came before the newest move that may have given it another name
+	var visits map[string]int32
+	if n := len(s.renamed); n > 0 {
+		moved, visits = s.renamed[n-1].steps, s.renamed[n-1].visits
+	}
 	for e, step := s.last, s.Executed; ; e, step = e.Previous, step-1 {
-		for ; len(moves) > 0 && moves[len(moves)-1].steps >= step; moves = moves[:len(moves)-1] {
-			r := &moves[len(moves)-1]
-			if _, other := r.states[name]; other {
-				return 0
-			} else if n, ok := r.visits[name]; ok {
-				return n
-			}
+		if step <= moved {
+			return visits[name]
 		}
 		switch {
 		case e == nil && name == s.firstProgram().Machine.Initial().Name:
