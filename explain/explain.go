@@ -166,9 +166,10 @@ type Reason struct {
 type Ruling struct {
 	At         specialist.Time  `json:"at"`
 	HumanID    string           `json:"humanId"`
-	Authors    []string         `json:"authors,omitempty"` // the humans who chose it, if there was more than one
-	Actor      *session.Actor   `json:"actor,omitempty"`   // the person or program that ruled, of several the last; nil if that is not said
-	Kind       string           `json:"kind"`              // forced, or executed: that teaches nothing
+	Authors    []string         `json:"authors,omitempty"`        // the humans who chose it, if there was more than one
+	Actor      *session.Actor   `json:"actor,omitempty"`          // the person or program that ruled, of several the last; nil if that is not said
+	Digest     string           `json:"questionDigest,omitempty"` // of the question on which it was ruled; "" if the ruling named none
+	Kind       string           `json:"kind"`                     // forced, or executed: that teaches nothing
 	Transition string           `json:"transition"`
 	ToState    string           `json:"toState"`
 	Reasoning  string           `json:"reasoning,omitempty"`
@@ -318,7 +319,7 @@ func (t *trace) explainRuling(x *session.Executed) *Ruling {
 	}
 	r := &Ruling{
 		At: x.At, HumanID: x.SpecialistID, Kind: x.How.String(), Transition: x.Transition.Name, ToState: x.Transition.Target,
-		Reasoning: x.Reasoning, Unasked: t.wait == nil, Authors: x.Authors, Actor: x.Actor,
+		Reasoning: x.Reasoning, Unasked: t.wait == nil, Authors: x.Authors, Actor: x.Actor, Digest: x.QuestionDigest,
 	}
 	if d := t.retracted; d != nil {
 		r.Retracted = &Retraction{d.SpecialistID, d.Note}

@@ -69,6 +69,7 @@ finds in a folder that you name, must be a regular file. A file that a machine f
 
 | file | at most |
 |---|---|
+| key of a server | 4 KiB |
 | session input | 256 KiB |
 | machine file, guards file, prices file, certificate or key | 1 MiB |
 | list of workers | 16 MiB |

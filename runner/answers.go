@@ -34,6 +34,7 @@ type response struct {
 	id       string              // of the specialist
 	human    bool
 	actor    *session.Actor // who handed it in; nil if it was asked for, or that is not said
+	seen     string         // the digest of the question that was seen; "" if that is not said
 	source   specialist.Source
 	ask      int32              // 0 for local asks and submissions
 	repeat   int32              // of the request that it answers
@@ -220,7 +221,7 @@ func (t *commit) proposal(h *response, ask int32) (*session.Proposed, error) {
 		return nil, err
 	}
 	p := t.newProposed()
-	*p = session.Proposed{Ask: ask, Actor: h.actor, Proposal: specialist.Proposal{
+	*p = session.Proposed{Ask: ask, Actor: h.actor, QuestionDigest: h.seen, Proposal: specialist.Proposal{
 		SpecialistID: h.id, Transition: legal, Reasoning: h.answer.Reasoning, MetaJSON: h.answer.MetaJSON,
 		Usage: h.answer.Usage, CreatedAt: t.at, Arrival: t.open.Arrivals + 1, IsHuman: h.human, Mode: h.source,
 	}}

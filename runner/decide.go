@@ -84,6 +84,7 @@ type Arbitration struct {
 	Reasoning         string            `json:"reasoning,omitempty"`
 	Executed          bool              `json:"executed"`
 	Recorded          bool              `json:"recorded,omitempty"` // the ruling waits for another human's, or was taken back
+	Repeated          bool              `json:"repeated,omitempty"` // the same ruling had been given before: nothing has changed
 	IsHuman           bool              `json:"isHuman"`
 	MetaJSON          json.RawMessage   `json:"metaJson,omitempty"`
 	CostUSD           *exact.Money      `json:"costUSD,omitempty"`
@@ -107,7 +108,8 @@ const (
 // the machine names is there.
 //
 // A ruling on another round than the present one, or on another question of it, is
-// refused with a [*StaleError], which wraps ErrStaleRound, and nothing of it is recorded. Other errors wrap
+// refused with a [*StaleError], which wraps ErrStaleRound, and nothing of it is recorded; if
+// the same actor gave the same ruling on that question before, the result says so (Repeated). Other errors wrap
 // ErrNotFound, ErrNotRunning, ErrForbidden for who may not rule, or ErrIllegal for a transition that is not legal, a
 // RoundID that is missing, and CurrentRound where the transition is irreversible;
 // or a store fails. Beside errors that are about the round there is DIAL's result.
@@ -137,11 +139,15 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how session.DecisionK
 			return Arbitration{Session: s}, err
 		}
 		if !s.Status.Live() && !in.reopens(s) {
-			return Arbitration{Session: s}, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
+			result := Arbitration{Session: s}
+			err := refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
+			return r.repeated(ctx, s, in, how, result, err)
 		}
-		if err := r.fits(ctx, s, in.pin()); err != nil {
-			return in.stale(s, err), err
+		seen, err := r.fits(ctx, s, in.pin())
+		if err != nil {
+			return r.repeated(ctx, s, in, how, in.stale(s, err), err)
 		}
+		in.QuestionDigest = seen
 		var result Arbitration
 		err = r.containApart(s.ID, func() (err error) {
 			switch {
@@ -255,7 +261,7 @@ func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how s
 		result.IsHuman = true
 		return result, err
 	}
-	d := decision{transition: legal, how: how, by: string(in.SpecialistID), actor: in.Actor.Clone(), blind: in.Blind && s.MayBeBlind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
+	d := decision{transition: legal, how: how, by: string(in.SpecialistID), actor: in.Actor.Clone(), seen: in.QuestionDigest, blind: in.Blind && s.MayBeBlind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
 		d.reasoning = session.HumanOverride
 	}

@@ -59,31 +59,32 @@ func (p pin) check() error {
 	return e
 }
 
-// fits returns a *StaleError unless a session is where its author saw it.
-func (r *Runner) fits(ctx context.Context, s *session.Session, p pin) error {
+// fits returns a *StaleError unless a session is where its author saw it, else the whole
+// digest of the question that was seen, "" if none is said.
+func (r *Runner) fits(ctx context.Context, s *session.Session, p pin) (seen string, err error) {
 	if p.round != CurrentRound && p.round != s.Key().ID() {
-		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, p.round))
+		return "", r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, p.round))
 	}
 	if p.digest == "" {
-		return nil
+		return "", nil
 	}
 	order, err := r.proposalsInOrder(ctx, s)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if fits, err := s.FitsDigest(p.digest, p.by, order); fits || err != nil {
-		return err
+	if seen, err := s.FitsDigest(p.digest, p.by, order); seen != "" || err != nil {
+		return seen, err
 	}
 	was, err := r.questionOf(ctx, s, p)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case was == nil:
-		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), nil)
+		return "", r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), nil)
 	case was.Key() != s.Key():
-		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, was.Key().ID()))
+		return "", r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, was.Key().ID()))
 	}
-	return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), proposedSince(was, s, p.by))
+	return "", r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), proposedSince(was, s, p.by))
 }
 
 // questionOf returns the session as it was when a digest was last that of its
@@ -101,7 +102,7 @@ func (r *Runner) questionOf(ctx context.Context, s *session.Session, p pin) (was
 		}
 		if fits, err := then.FitsDigest(p.digest, p.by, order); err != nil {
 			return nil, err
-		} else if fits {
+		} else if fits != "" {
 			was = then
 		}
 	}

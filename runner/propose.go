@@ -91,7 +91,8 @@ func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submissio
 	if err != nil {
 		return nil, s, err
 	}
-	if err := r.fits(ctx, s, in.pin()); err != nil {
+	seen, err := r.fits(ctx, s, in.pin())
+	if err != nil {
 		return nil, s, w.refuseStale(ctx, m, in, err)
 	}
 	if in.TransitionName == "" {
@@ -100,7 +101,7 @@ func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submissio
 		}
 		return r.proposeAsked(ctx, s, m, in)
 	}
-	h := response{key: s.Key(), id: m.SpecialistID, human: m.IsHuman, actor: in.Actor.Clone(), answer: in.answer()}
+	h := response{key: s.Key(), id: m.SpecialistID, human: m.IsHuman, actor: in.Actor.Clone(), seen: seen, answer: in.answer()}
 	chosen, err := allowed(s, &h.answer)
 	if err == nil && m.IsHuman { // whose proposal may execute it
 		err = in.pin().allows(chosen)

@@ -215,7 +215,7 @@ func (s *Server) ruled(ctx context.Context, p *Principal, a runner.Arbitration, 
 	if err != nil {
 		return nil, err
 	}
-	out := api.Ruled{Arbitration: a, Settled: settled}
+	out := api.Ruled{Arbitration: a, Repeated: a.Repeated, Settled: settled}
 	if !a.Executed {
 		out.Code = at.OutcomeFor("").Code
 	}

@@ -206,7 +206,7 @@ func TestSessionOverHTTP(t *testing.T) {
 	}
 	var events api.List[api.Event]
 	d.want(200, "GET", "/v1/sessions/"+s.SessionID+"/events?kinds=executed", "").into(t, &events)
-	if len(events.Items) != 1 || !bytes.Contains(events.Items[0].Data, []byte(`"subject":"local","method":"local"`)) {
+	if len(events.Items) != 1 || !bytes.Contains(events.Items[0].Data, []byte(`"subject":"local","method":"local"`)) || !bytes.Contains(events.Items[0].Data, []byte(`"questionDigest":"`+s.Question.Digest+`"`)) {
 		t.Errorf("the log says %+v", events.Items)
 	}
 	d.want(404, "GET", "/v1/inbox/"+one.QuestionID, "")

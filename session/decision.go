@@ -30,8 +30,9 @@ type DecisionRecord struct {
 	Strategy          string                      `json:"strategy,omitempty"`
 	WinningProposalID string                      `json:"winningProposalId,omitempty"`
 	SpecialistID      string                      `json:"specialistId,omitempty"`
-	Authors           []string                    `json:"authors,omitempty"` // the humans who agreed, if there was more than one
-	Actor             *Actor                      `json:"actor,omitempty"`   // who ruled, of several the last; nil if that is not said
+	Authors           []string                    `json:"authors,omitempty"`        // the humans who agreed, if there was more than one
+	Actor             *Actor                      `json:"actor,omitempty"`          // who ruled, of several the last; nil if that is not said
+	QuestionDigest    string                      `json:"questionDigest,omitempty"` // of the question on which the last of them ruled
 	Reasoning         string                      `json:"reasoning"`
 	ArbiterReasoning  string                      `json:"arbiterReasoning,omitempty"`
 	MetaJSON          json.RawMessage             `json:"metaJson,omitempty"`
@@ -70,7 +71,7 @@ func newDecisionRecord(s *Session, o *OpenRound, e *Executed, v verdict.Verdict,
 	r := &DecisionRecord{
 		DecisionID: key.DecisionID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
 		FromState: e.Transition.From.Name, ToState: e.Transition.Target, TransitionName: e.Transition.Name,
-		IsHuman: e.IsHuman, Timestamp: e.At, Kind: e.How.String(), SpecialistID: e.SpecialistID, Authors: e.Authors, Actor: e.Actor, Reasoning: e.Reasoning, MetaJSON: e.MetaJSON,
+		IsHuman: e.IsHuman, Timestamp: e.At, Kind: e.How.String(), SpecialistID: e.SpecialistID, Authors: e.Authors, Actor: e.Actor, QuestionDigest: e.QuestionDigest, Reasoning: e.Reasoning, MetaJSON: e.MetaJSON,
 		Guard: GuardNote{v.Status.String(), v.Codes()}, Asked: []string{}, Cancelled: []string{}, Proposals: []json.RawMessage{},
 		AlignmentSnapshot: map[string]exact.Billionths{}, CostUSD: o.Cost, Sequence: seq,
 	}

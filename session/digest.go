@@ -109,10 +109,10 @@ func (s *Session) appendLegal(dst []byte) []byte {
 // DigestPrefix is how many hex digits of a digest are enough to state it.
 const DigestPrefix = 12
 
-// FitsDigest reports whether a digest, or the beginning of one, is that of the
+// FitsDigest returns the digest that a text is, or begins, if it is that of the
 // question as its author sees it, or as nobody in particular does, or, once somebody
-// unnamed has looked at what is withheld, as they did.
-func (s *Session) FitsDigest(given string, author machine.SpecialistID, proposals []*specialist.Proposal) (bool, error) {
+// unnamed has looked at what is withheld, as they did; else "".
+func (s *Session) FitsDigest(given string, author machine.SpecialistID, proposals []*specialist.Proposal) (string, error) {
 	views := []bool{s.Withheld(author) != "", s.Withheld("") != ""}
 	if s.RevealedTo("") {
 		views = append(views, false)
@@ -120,8 +120,8 @@ func (s *Session) FitsDigest(given string, author machine.SpecialistID, proposal
 	for _, withheld := range views {
 		digest, err := s.Digest(proposals, withheld)
 		if err != nil || len(given) >= DigestPrefix && strings.HasPrefix(digest, strings.ToLower(given)) {
-			return err == nil, err
+			return digest, err
 		}
 	}
-	return false, nil
+	return "", nil
 }

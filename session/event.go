@@ -59,6 +59,8 @@ type Proposed struct {
 	specialist.Proposal
 	Ask   int32  // the ask it answers; 0 if it was submitted unasked
 	Actor *Actor // who handed it in; nil if that is not said
+	// QuestionDigest is that of the question it answers; "" if nobody said.
+	QuestionDigest string
 }
 
 // AskFailed records that an ask ended without a proposal.
@@ -197,8 +199,10 @@ type Executed struct {
 	Data    json.RawMessage
 	Subject string
 	Actor   *Actor // who ruled, of several who agreed the last; nil for consensus, and if that is not said
-	Round   int32
-	Attempt int32
+	// QuestionDigest is that of the question on which the last of them ruled; "" if nobody said.
+	QuestionDigest string
+	Round          int32
+	Attempt        int32
 
 	Previous *Executed
 	Visits   int32 // of the target state, this one included

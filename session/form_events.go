@@ -137,6 +137,7 @@ func (d *Proposed) form(f *form) {
 	d.replaces(f)
 	count(f, "ask", &d.Ask)
 	f.actor("actor", &d.Actor)
+	f.opt("questionDigest", &d.QuestionDigest)
 }
 
 // detail declares what only models, and asks outside this process, have.
@@ -299,6 +300,7 @@ func (d *Executed) form(f *form) {
 	f.raw("data", &d.Data)
 	f.opt("subject", &d.Subject)
 	f.actor("actor", &d.Actor)
+	f.opt("questionDigest", &d.QuestionDigest)
 }
 
 func (k *DecisionKind) form(f *form) {

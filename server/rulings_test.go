@@ -1,0 +1,123 @@
+package server_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/control"
+)
+
+// signed is a machine whose payment takes two humans.
+var signed = strings.Replace(reviewed, `"pay":"paid"`, `"pay":{"target":"paid","approvals":{"count":2}}`, 1)
+
+// TestRepeatedRulings: a ruling that comes twice is answered with what it came to; one of
+// another choice, payload, question, human or session is none that was given before.
+func TestRepeatedRulings(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	carol, dave := d.key(control.Grant{Role: control.Human, Humans: []string{"carol"}}), d.key(control.Grant{Role: control.Human, Humans: []string{"dave"}})
+	s, other := d.start(reviewed), d.start(reviewed) // both before anybody is trusted
+	path := "/v1/sessions/" + s.SessionID + "/decisions"
+	d.wantAs(carol, 200, "POST", path, ruling(s, "pay", "carol"))
+	sequence := d.want(200, "GET", "/v1/sessions/"+s.SessionID, "").header.Get("ETag")
+	var again api.Ruled
+	d.wantAs(carol, 200, "POST", path, ruling(s, "pay", "carol")).into(t, &again)
+	if a := again.Arbitration; !again.Repeated || !a.Executed || a.TransitionName != "pay" || a.ToState != "paid" || a.RoundID != s.Question.RoundID || a.Reasoning != "seen" {
+		t.Errorf("sent again it is answered %+v", again)
+	}
+	for name, r := range map[string]*reply{
+		"another choice":   d.do(carol, "POST", path, ruling(s, "refuse", "carol")),
+		"another payload":  d.do(carol, "POST", path, strings.Replace(ruling(s, "pay", "carol"), `{`, `{"metaJson":{"x":1},`, 1)),
+		"another human":    d.do(dave, "POST", path, ruling(s, "pay", "dave")),
+		"another key":      d.do(localKey, "POST", path, ruling(s, "pay", "carol")),
+		"another question": d.do(carol, "POST", path, ruling(other, "pay", "carol")),
+		"another session":  d.do(carol, "POST", "/v1/sessions/"+other.SessionID+"/decisions", ruling(s, "pay", "carol")),
+		"that it executes": d.do(carol, "POST", "/v1/sessions/"+s.SessionID+"/executions", ruling(s, "pay", "carol")),
+	} {
+		if r.status != http.StatusConflict {
+			t.Errorf("%s: %d %s", name, r.status, r.body)
+		}
+	}
+	if now := d.want(200, "GET", "/v1/sessions/"+s.SessionID, "").header.Get("ETag"); now != sequence {
+		t.Errorf("what was sent again has changed the session from %s to %s", sequence, now)
+	}
+}
+
+// TestRepeatedApproval: a ruling that waits for others is answered so when it comes again,
+// and as executed once they have agreed, but not when it was taken back or they did not.
+func TestRepeatedApproval(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	carol, dave := d.key(control.Grant{Role: control.Human, Humans: []string{"carol"}}), d.key(control.Grant{Role: control.Human, Humans: []string{"dave"}})
+	s := d.start(signed)
+	path := "/v1/sessions/" + s.SessionID + "/decisions"
+	rule := func(key string, body string) (out api.Ruled) {
+		t.Helper()
+		d.wantAs(key, 200, "POST", path, body).into(t, &out)
+		return out
+	}
+	first := ruling(s, "pay", "carol")
+	if r := rule(carol, first); r.Repeated || r.Arbitration.Executed || r.Code != "approvals" {
+		t.Errorf("the first of two: %+v", r)
+	}
+	if r := rule(carol, first); !r.Repeated || r.Arbitration.Executed || r.Code != "approvals" {
+		t.Errorf("the first of two again: %+v", r)
+	}
+	question := func() api.Session {
+		var now api.Session
+		d.want(200, "GET", "/v1/sessions/"+s.SessionID, "").into(t, &now)
+		return now
+	}
+	if r := rule(dave, ruling(question(), "pay", "dave")); r.Repeated || !r.Arbitration.Executed {
+		t.Errorf("the second of two: %+v", r)
+	}
+	if r := rule(carol, first); !r.Repeated || !r.Arbitration.Executed || r.Arbitration.TransitionName != "pay" {
+		t.Errorf("the first of two, when both have ruled: %+v", r)
+	}
+	s = d.start(signed)
+	path = "/v1/sessions/" + s.SessionID + "/decisions"
+	first = ruling(s, "pay", "carol")
+	rule(carol, first)
+	rule(dave, ruling(question(), "refuse", "dave"))
+	if r := d.do(carol, "POST", path, first); r.status != http.StatusConflict {
+		t.Errorf("the first, when the second has refused: %d %s", r.status, r.body)
+	}
+}
+
+// TestOneOfManyRulings: of many at once exactly one is executed, and its repetitions say so.
+func TestOneOfManyRulings(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	s := d.start(reviewed)
+	var mu sync.Mutex
+	executed, repeated := map[string]int{}, 0
+	var all sync.WaitGroup
+	for i := range 32 {
+		transition, who := [2]string{"pay", "refuse"}[i%2], [2]string{"carol", "dave"}[i/2%2]
+		all.Go(func() {
+			r := d.do(localKey, "POST", "/v1/sessions/"+s.SessionID+"/decisions", ruling(s, transition, who))
+			mu.Lock()
+			defer mu.Unlock()
+			if r.status == http.StatusConflict {
+				return
+			}
+			var out api.Ruled
+			if r.into(t, &out); r.status != http.StatusOK || !out.Arbitration.Executed {
+				t.Errorf("%d %s", r.status, r.body)
+			}
+			if executed[transition+who]++; out.Repeated {
+				repeated++
+			}
+		})
+	}
+	all.Wait()
+	if len(executed) != 1 || repeated != 7 {
+		t.Errorf("executed were %v, of which %d said that they repeat one", executed, repeated)
+	}
+	var events api.List[api.Event]
+	d.want(200, "GET", fmt.Sprintf("/v1/sessions/%s/events?kinds=executed", s.SessionID), "").into(t, &events)
+	if len(events.Items) != 1 {
+		t.Errorf("the log has %d transitions", len(events.Items))
+	}
+}
