@@ -14,7 +14,6 @@ import (
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/specialist"
 )
 
 func (a *app) auditCommand() *cobra.Command {
@@ -36,12 +35,6 @@ that a human is still to rule or to review, what is withheld from them is left o
 	return cmd
 }
 
-// auditLine is an attempt as audit prints it.
-type auditLine struct {
-	specialist.AuditEntry
-	Withheld bool `json:"withheld,omitempty"` // the rest of it
-}
-
 func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, sessionID string, v *viewFlags) error {
 	s, err := e.session(ctx, sessionID)
 	if err != nil {
@@ -57,10 +50,7 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 		if err != nil {
 			return err
 		}
-		line := auditLine{AuditEntry: entry, Withheld: hidden[cmp.Or(entry.Round, s.Round)] != ""}
-		if line.Withheld { // what was asked, what came back and what failed tell what was proposed
-			line.AuditEntry = specialist.AuditEntry{AuditEntryID: entry.AuditEntryID, SessionID: entry.SessionID, MachineName: entry.MachineName, Timestamp: entry.Timestamp, Round: entry.Round}
-		}
+		line := api.ModelCallOf(entry, hidden[cmp.Or(entry.Round, s.Round)] != "")
 		if a.flags.JSON {
 			if err := render.JSON(out, line); err != nil {
 				return err
@@ -122,7 +112,7 @@ func modelAnswers(ev session.Raw, models map[string]bool) int {
 	return 0
 }
 
-func auditRow(e *auditLine) []string {
+func auditRow(e *api.ModelCall) []string {
 	if e.Withheld {
 		return []string{e.Timestamp.String(), "withheld", "", "", "", "", "", "", ""}
 	}

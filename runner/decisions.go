@@ -20,7 +20,7 @@ func (r *Runner) Decisions(ctx context.Context, machineName string, state machin
 		}
 		bySeq := folded[ref.Session]
 		if bySeq == nil {
-			if bySeq, err = r.decisionsOf(ctx, ref.Session); err != nil {
+			if bySeq, err = r.SessionDecisions(ctx, ref.Session); err != nil {
 				return nil, err
 			}
 			folded[ref.Session] = bySeq
@@ -40,9 +40,9 @@ func (r *Runner) Decisions(ctx context.Context, machineName string, state machin
 	return newest, nil
 }
 
-// decisionsOf returns the decisions of one session by the sequence number at
-// which their record begins.
-func (r *Runner) decisionsOf(ctx context.Context, id specialist.SessionID) (map[int64]*session.DecisionRecord, error) {
+// SessionDecisions returns the decisions of one session by the sequence number at
+// which their record begins: the Seq of a [session.DecisionRef].
+func (r *Runner) SessionDecisions(ctx context.Context, id specialist.SessionID) (map[int64]*session.DecisionRecord, error) {
 	bySeq := map[int64]*session.DecisionRecord{}
 	var decided *session.DecisionRecord
 	f := &session.Folder{Decision: func(d *session.DecisionRecord) { decided = d }}

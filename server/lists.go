@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"slices"
+	"iter"
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
@@ -50,25 +50,41 @@ func (l *list) next(n int, place int64) string {
 	return l.cursor(place)
 }
 
-// pageOf returns the page that is asked for of a list that is at hand whole. Each of it has a
-// key of its own, which is where the next page begins.
+// pageOf is [pageEach] of a list that is at hand whole.
 func pageOf[T any](name string, p *Principal, in *params.Page, all []T, key func(T) string) (api.List[T], error) {
+	return pageEach(name, p, in, func(yield func(T, error) bool) {
+		for _, v := range all {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}, key)
+}
+
+// pageEach returns the page that is asked for of a list, of which it holds no more. Each of it
+// has a key of its own, which is where the next page begins.
+func pageEach[T any](name string, p *Principal, in *params.Page, all iter.Seq2[T, error], key func(T) string) (api.List[T], error) {
 	page := api.List[T]{Items: []T{}}
-	cursor := func(of string) string {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", p.Tenant, name, of))
+	cursor := func(of T) string {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", p.Tenant, name, key(of)))
 		return base64.RawURLEncoding.EncodeToString(sum[:12])
 	}
-	begin := 0
-	if in.Cursor != "" {
-		last := slices.IndexFunc(all, func(v T) bool { return cursor(key(v)) == in.Cursor })
-		if last < 0 {
-			return page, session.ErrCursor
+	limit, skips := parseLimit(in.Limit), in.Cursor != ""
+	for v, err := range all {
+		switch {
+		case err != nil:
+			return page, err
+		case skips:
+			skips = cursor(v) != in.Cursor
+		case len(page.Items) == limit:
+			page.NextCursor = cursor(page.Items[limit-1])
+			return page, nil
+		default:
+			page.Items = append(page.Items, v)
 		}
-		begin = last + 1
 	}
-	end := min(begin+parseLimit(in.Limit), len(all))
-	if page.Items = append(page.Items, all[begin:end]...); end < len(all) {
-		page.NextCursor = cursor(key(all[end-1]))
+	if skips {
+		return page, session.ErrCursor
 	}
 	return page, nil
 }

@@ -32,6 +32,7 @@ func (s *Server) registerMachines() {
 	add(s, operation{id: "draw-machine", method: http.MethodGet, path: one + "/graph", summary: "Draw the newest definition of a machine", needs: mayRead}, s.draw)
 	s.registerSpecialists()
 	s.registerTrust()
+	s.registerHistory()
 }
 
 // parse reads a definition that was sent.

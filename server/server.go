@@ -194,8 +194,11 @@ func describe(version string) huma.Config {
 // or a step is meant, else with that of its package.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	switch pkg := path.Base(t.PkgPath()); pkg {
-	case "guard", "specialist", "arbiter", "machine":
+	case "guard", "specialist", "arbiter", "machine", "explain":
 		return strings.ToUpper(pkg[:1]) + pkg[1:] + name
 	}
 	return name

@@ -73,6 +73,9 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	c := o.config
 	c.Runner, c.Checks, c.Control = r, runner.Checks(), d.control
 	c.Who = server.Any(server.Keys(d.control, nil), server.Local(localKey))
+	if o.drives {
+		c.Driver = carry
+	}
 	d.server = server.New(c)
 	d.handler = d.server.Handler()
 	if o.drives {
