@@ -52,6 +52,7 @@ type serveFlags struct {
 	perMachine int
 	waitMax    time.Duration
 	grace      time.Duration
+	rates      server.Rates
 	logLevel   string
 	logFormat  string
 }
@@ -91,6 +92,8 @@ Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`
 	flags.IntVar(&f.perMachine, "per-machine", 64, "how many of them for one `machine`")
 	flags.DurationVar(&f.waitMax, "wait-max", time.Minute, "how long a `request` may wait for a session")
 	flags.DurationVar(&f.grace, "grace", 20*time.Second, "how long steps may go on when the server `ends`")
+	flags.Float64Var(&f.rates.Read, "rate-read", 50, "how many requests of a key that read are answered in a second, twice as many at once (0: any `number`)")
+	flags.Float64Var(&f.rates.Write, "rate-write", 20, "how many requests of a key that write are answered in a second, twice as many at once (0: any `number`)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "which lines are logged on stderr: debug, info, warn or `error`")
 	flags.StringVar(&f.logFormat, "log-format", "", "`how` they are written: text or json (default: text on a terminal)")
 	complete(cmd, "auth", authKeys, authNone)
@@ -126,6 +129,8 @@ func (f *serveFlags) check() error {
 		return usage("--tls-cert and --tls-key: one needs the other")
 	case f.workers < 1, f.perMachine < 1:
 		return usage("--workers and --per-machine must be at least 1")
+	case !(f.rates.Read >= 0 && f.rates.Write >= 0):
+		return usage("--rate-read and --rate-write must not be below 0")
 	case f.waitMax <= 0, f.grace <= 0:
 		return usage("--wait-max and --grace must be above 0")
 	}
@@ -308,7 +313,7 @@ func (a *app) serverConfig(f *serveFlags, e *engine, log *slog.Logger) server.Co
 	checks.Model, checks.Secret = llm.CheckModel, packs.HoldsSecret
 	_, shared := e.store.(*store.SQLite)
 	return server.Config{
-		Runner: e.Runner, Checks: checks, Hosts: f.names(a.env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Version: buildInfo().Version, Log: log, Shared: shared,
+		Runner: e.Runner, Checks: checks, Hosts: f.names(a.env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: buildInfo().Version, Log: log, Shared: shared,
 	}
 }
 

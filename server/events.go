@@ -68,7 +68,14 @@ func (s *Server) registerEvents(path string) {
 			if at.Status == session.Completed && v.after >= at.Sequence {
 				return &huma.StreamResponse{Body: func(c huma.Context) { c.SetStatus(http.StatusNoContent) }}, nil
 			}
-			return &huma.StreamResponse{Body: func(c huma.Context) { s.stream(c, p, at, v) }}, nil
+			done, ok := s.limits.stream(p)
+			if !ok {
+				return nil, s.fail(ctx, &api.Error{Status: http.StatusTooManyRequests, Code: "too_many_streams", Detail: fmt.Sprintf("%s has %d streams open", p.Subject, maxStreams), Hint: "end one of them", Retryable: true, ExitCode: 1})
+			}
+			return &huma.StreamResponse{Body: func(c huma.Context) {
+				defer done()
+				s.stream(c, p, at, v)
+			}}, nil
 		}
 		page, err := s.eventPage(ctx, at, v, in.Limit)
 		if err != nil {

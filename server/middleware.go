@@ -70,6 +70,13 @@ func (w *seenWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// Write gives whoever reads the answer some time for each part of it.
+func (w *seenWriter) Write(text []byte) (int, error) {
+	w.status = cmp.Or(w.status, http.StatusOK)
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(answerWrite)) // not every writer has one
+	return w.ResponseWriter.Write(text)
+}
+
 // Unwrap lets an http.ResponseController find what is beneath.
 func (w *seenWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
@@ -151,6 +158,9 @@ func (s *Server) sized(next http.Handler) http.Handler {
 			writeProblem(w, r, &api.Error{Status: http.StatusUnsupportedMediaType, Code: "bad_encoding", Detail: "bodies are not compressed here"})
 			return
 		}
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has one
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody+1) // one more, for who reads it to tell
 		next.ServeHTTP(w, r)
 	})
@@ -169,6 +179,17 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			return
 		}
 		p, err := s.config.Who.Authenticate(r.Context(), bearer(r))
+		wait := time.Duration(0)
+		switch {
+		case err == nil:
+			wait = s.limits.request(p, r)
+		case errors.Is(err, ErrUnauthenticated):
+			wait = s.limits.stranger(r)
+		}
+		if wait > 0 {
+			writeProblem(w, r, tooMany(w, wait))
+			return
+		}
 		if errors.Is(err, ErrUnauthenticated) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="dialai"`)
 			writeProblem(w, r, &api.Error{Status: http.StatusUnauthorized, Code: "unauthenticated", Detail: "no key was sent that is known here",

@@ -7,9 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
@@ -49,10 +50,15 @@ func (s *Server) recorded(routes *http.ServeMux) http.Handler {
 			return
 		}
 		body, err := io.ReadAll(r.Body)
-		if err != nil || len(body) > maxBody {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			writeProblem(w, r, &api.Error{Status: http.StatusRequestTimeout, Code: "too_slow", Detail: "the body did not come within 30 s", Retryable: true, ExitCode: 1})
+			return
+		case err != nil || len(body) > maxBody:
 			writeProblem(w, r, &api.Error{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: "the body is larger than 1 MiB, or was cut off", ExitCode: 2})
 			return
 		}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a caller that waits is not slow
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		entry := s.entry(routes, r, p, body)
 		done := control.Changes{}
@@ -104,12 +110,8 @@ func (s *Server) entry(routes *http.ServeMux, r *http.Request, p *Principal, bod
 	_, pattern := routes.Handler(r)
 	var about struct{ RoundID, QuestionDigest string }
 	_ = json.Unmarshal(body, &about) // what it does not say, it does not say
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		address = r.RemoteAddr
-	}
 	return control.Entry{
-		At: s.now(), RequestID: requestID(r.Context()), Tenant: p.Tenant, Subject: p.Subject, KeyID: p.KeyID, Method: p.Method, Address: address,
+		At: s.now(), RequestID: requestID(r.Context()), Tenant: p.Tenant, Subject: p.Subject, KeyID: p.KeyID, Method: p.Method, Address: addressOf(r),
 		Operation: pattern, Target: r.URL.Path, RoundID: cut(about.RoundID), Digest: cut(about.QuestionDigest),
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"golang.org/x/net/netutil"
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
@@ -60,6 +61,8 @@ type Config struct {
 	Origins []string
 	// WaitMax is how long a request may wait for a session to settle; 0 means a minute.
 	WaitMax time.Duration
+	// Rates bound what a key may ask for; the zero value bounds nothing.
+	Rates   Rates
 	Version string
 	Log     *slog.Logger // is told of requests and faults; nil is told nothing
 }
@@ -76,6 +79,7 @@ type Server struct {
 	handler http.Handler
 	api     huma.API
 	changes changes
+	limits  *limits
 	closing chan struct{}
 	close   func()
 }
@@ -88,7 +92,7 @@ func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, closing: make(chan struct{})}
+	s := &Server{config: c, closing: make(chan struct{}), limits: newLimits(c.Rates, time.Now)}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, describe(c.Version))
@@ -129,6 +133,7 @@ func (s *Server) Serve(ctx context.Context, l Listening) error {
 	var work sync.WaitGroup
 	for _, at := range l.Listeners {
 		work.Go(func() {
+			at := netutil.LimitListener(at, maxConns)
 			var err error
 			if l.Certificate != nil && at.Addr().Network() != "unix" {
 				err = hs.ServeTLS(at, "", "")

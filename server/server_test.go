@@ -43,6 +43,7 @@ type desk struct {
 	control control.Store
 	handler http.Handler
 	server  *server.Server
+	from    string // the address of who calls; "" is that of httptest
 }
 
 type deskOptions struct {
@@ -133,6 +134,9 @@ func (r *reply) code() string {
 func (d *desk) do(key, method, path, body string, header ...string) *reply {
 	d.Helper()
 	req := httptest.NewRequestWithContext(d.Context(), method, "http://localhost"+path, strings.NewReader(body))
+	if d.from != "" {
+		req.RemoteAddr = d.from + ":1"
+	}
 	if key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -254,7 +258,8 @@ func TestCredentials(t *testing.T) {
 	if err := d.control.Commit(t.Context(), control.Changes{Revoked: []control.KeyTime{{ID: id, At: 2}}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, route := range d.routes() {
+	for i, route := range d.routes() {
+		d.from = fmt.Sprintf("192.0.2.%d", i)
 		for name, key := range map[string]string{"none": "", "another": "secret", "a foreign one": foreign, "one that is revoked": revoked, "one cut short": viewer[:len(viewer)-1]} {
 			r := d.do(key, route[0], route[1], `{}`)
 			if r.status != 401 || r.code() != "unauthenticated" || r.header.Get("WWW-Authenticate") == "" {
