@@ -108,7 +108,9 @@ func (d *desk) serve() pipes {
 	at := make(pipes)
 	ctx, cancel := context.WithCancel(d.Context())
 	done := make(chan error, 1)
-	go func() { done <- d.server.Serve(ctx, server.Listening{Listeners: []net.Listener{at}, Grace: time.Second}) }()
+	go func() {
+		done <- d.server.Serve(ctx, server.Listening{Listeners: []net.Listener{at}, Grace: time.Second})
+	}()
 	d.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -139,7 +141,6 @@ func TestSlow(t *testing.T) {
 		}
 		body.Close()
 
-		began = time.Now()
 		reader := at.dial()
 		fmt.Fprintf(reader, "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		synctest.Wait() // until the server waits for the reader
