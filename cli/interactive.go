@@ -29,7 +29,7 @@ import (
 // interact asks at the terminal what a human decides. It returns false if the
 // person would rather not say now.
 func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Result) (decided bool, err error) {
-	p.status.Clear()
+	defer p.status.Hold()()
 	p.close()
 	p.out.Flush()
 	humans, err := a.actors(ctx, e, r.Session)

@@ -278,6 +278,24 @@ func TestColour(t *testing.T) {
 const slow = `{"machineName": "slow", "initialState": "here", "goalState": "there", "states": {"here": {"transitions": {"on": "there"}}, "there": {}}, "specialists": [
 	{"role": "proposer", "specialistId": "a-service-with-a-name-that-is-longer-than-any-terminal-is-wide", "strategyWebhookUrl": "http://$HOOK/wait", "webhookTokenName": "EXAMPLE_WEBHOOK_TOKEN"}]}`
 
+// TestCountdownLeavesPrompts: where a timer runs, no line is written over what somebody is asked
+// and types (cases.md 7.4).
+func TestCountdownLeavesPrompts(t *testing.T) {
+	t.Parallel() // it takes two seconds
+	h := newHome(t)
+	h.file("m.json", strings.Replace(crossroads, `"here": {`, `"here": {"due": {"in": "24h", "then": "left"}, `, 1))
+	term := h.terminal(nil, "m.json", "-i")
+	term.expect("Decide (")
+	for begin := time.Now(); time.Since(begin) < 1600*time.Millisecond; {
+		term.send("no\n")
+		if text := term.expect("Decide ("); strings.Contains(text, "\x1b[K") {
+			t.Fatalf("a line is written over the question: %q", text)
+		}
+	}
+	term.send("right\n\n")
+	term.ends(0)
+}
+
 // TestProgress: a terminal is told whom a long step waits for, in one line that
 // fits and that is gone afterwards.
 func TestProgress(t *testing.T) {

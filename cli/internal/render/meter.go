@@ -23,6 +23,7 @@ type statusLine struct {
 
 	mu    sync.Mutex
 	shown bool
+	held  bool
 }
 
 // lineEvery is how often the line is written.
@@ -64,6 +65,9 @@ func (l *statusLine) show() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.held {
+		return
+	}
 	if runes := []rune(Clean(text)); len(runes) >= l.width {
 		text = string(runes[:max(0, l.width-2)]) + "…"
 	}
@@ -82,6 +86,21 @@ func (l *statusLine) Clear() {
 		fmt.Fprint(l.out, "\r\x1b[K")
 		l.shown = false
 	}
+}
+
+// Hold removes the line, and shows none until it is released: somebody is typing there.
+func (l *statusLine) Hold() (release func()) {
+	if l == nil {
+		return func() {}
+	}
+	hold := func(held bool) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.held = held
+	}
+	hold(true)
+	l.Clear()
+	return func() { hold(false) }
 }
 
 // Stop ends it.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -26,5 +27,23 @@ func TestMeterLine(t *testing.T) {
 		if got := m.text(m.began.Add(c.took)); got != c.want {
 			t.Errorf("%s, %d of %d: %q, want %q", c.took, c.done, c.total, got, c.want)
 		}
+	}
+}
+
+// TestHeldLine: while somebody types there is no line.
+func TestHeldLine(t *testing.T) {
+	var screen strings.Builder
+	l := newStatusLine(&screen, func(time.Time) string { return "late in 9s" })
+	l.width = 40
+	l.show()
+	release := l.Hold()
+	l.show()
+	if got := screen.String(); got != "\r\x1b[Klate in 9s\r\x1b[K" {
+		t.Errorf("held, the screen shows %q", got)
+	}
+	release()
+	l.show()
+	if got := screen.String(); !strings.HasSuffix(got, "\x1b[K\r\x1b[Klate in 9s") {
+		t.Errorf("released, the screen shows %q", got)
 	}
 }
