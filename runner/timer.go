@@ -80,10 +80,8 @@ func (w *engine) timerWaits(ctx context.Context) (roundInput, error) {
 			why = d.Error
 		}
 		w.emit(&session.AwaitsHuman{Code: session.CodeDueFailed, Reason: fmt.Sprintf("State %q waits for %s, and nobody knows until when: %s", s.State.Name, s.State.Timer.Name, why)})
-	case s.WhyClosed(s.State.Timer) != "":
-		w.emit(&session.AwaitsHuman{Code: session.CodeClosed, Reason: s.WhyClosed(s.State.Timer)})
 	default:
-		w.emit(&session.AwaitsHuman{Code: session.CodeTimer, Reason: fmt.Sprintf("State %q waited for %s, which could not be executed", s.State.Name, s.State.Timer.Name)})
+		w.emit(&session.AwaitsHuman{Code: session.CodeClosed, Reason: s.WhyClosed(s.State.Timer)})
 	}
 	return seenHuman, nil
 }

@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -250,6 +251,49 @@ func TestTimerThatCannot(t *testing.T) {
 	b.pass(2 * time.Hour)
 	if tick := b.stepTo(closed, runner.TickHuman); tick.Code != session.CodeNoProposals || b.now(closed).Executed != 0 || b.now(closed).WakeAt() != 0 {
 		t.Errorf("with a closed transition it comes to %s", tick.Code)
+	}
+}
+
+// TestTimerIsTriedAgain: a timer that could not be executed is tried again once somebody has raised
+// the limit that stood in its way, or moved the session to where it can be; until then the
+// rulings that are pending wait as before (cases.md 2.2, 6.2).
+func TestTimerIsTriedAgain(t *testing.T) {
+	const states = `"open":{"transitions":{"on":"late"}},"late":{"due":{"in":"1h","then":"go"},%s"transitions":{"go":%s,"pay":{"target":"paid","approvals":2},"stay":"late"}},"paid":{}`
+	for name, roster := range map[string]string{"a wait": `"specialists":[],`, "people": ""} {
+		for why, write := range map[string]string{"max_steps": `"paid"`, session.CodeSetFailed: `{"target":"paid","set":{"x":"= data.none"}}`} {
+			b, most := newBench(t), map[string]string{"max_steps": "1"}[why]
+			machineOf := func(write string) *machine.Machine {
+				return parse(t, `{"machineName":"m","initialState":"open","goalState":"paid","guards":{"limits":{"max_steps":`+cmp.Or(most, "9")+`}},"states":{`+fmt.Sprintf(states, roster, write)+`},
+				  "specialists":[`+human("carol")+`,`+human("dan")+`,`+arb("")+`]}`)
+			}
+			s := b.start(machineOf(write))
+			b.executed(s, "carol", "on")
+			rules := roster == ""
+			if rules {
+				b.recorded(s, "dan", "pay", session.CodeApprovals)
+			}
+			b.pass(time.Hour)
+			if tick := b.stepTo(s, runner.TickHuman); tick.Code != why {
+				t.Fatalf("%s: the timer comes to %s", name, tick.Code)
+			}
+			sequence := b.now(s).Sequence
+			if b.stepTo(s, runner.TickHuman); b.now(s).Sequence != sequence {
+				t.Errorf("%s: it is tried again by nobody", name)
+			}
+			if why == session.CodeSetFailed {
+				_, err := b.move(s, machineOf(`"paid"`))
+				b.ok(err)
+			} else if b.ok(b.raise(s, "limits.max_steps", "5")); rules {
+				if o := b.now(s).Outcome(); o.Code != session.CodeApprovals || o.Reason != "1 of 2 approvals for pay: dan" {
+					t.Errorf("with the limit raised it waits for %s: %s", o.Code, o.Reason)
+				}
+			}
+			b.forget()
+			b.stepTo(s, runner.TickAdvanced)
+			if now := b.now(s); now.Status != session.Completed || now.Last().How != session.ByTimer {
+				t.Errorf("%s, %s: it is %s", name, why, now.Status)
+			}
+		}
 	}
 }
 

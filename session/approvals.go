@@ -194,7 +194,7 @@ func (s *Session) OutcomeBy(humans []string) Outcome {
 		o.Code, o.Reason = CodeTooFew, why
 		return o
 	}
-	if p := s.round().Rulings; s.round().Pending() && slices.Contains([]string{CodeApprovals, CodeSecondHuman, CodeContested}, o.Code) {
+	if p := s.round().Rulings; s.round().Pending() && slices.Contains(rulingCodes, o.Code) {
 		may := func(r *Ruled) bool {
 			return slices.Contains(humans, r.SpecialistID) && s.NotEligible(r.Transition, r.SpecialistID) == ""
 		}

@@ -16,8 +16,9 @@ import (
 // once each, of several missed the last; and the transition of the state's timer is
 // executed when the moment has come and nothing else was before. If that transition
 // cannot be executed (its condition does not hold, it cannot set what it is to set, a
-// guard refuses it), it is not tried again in the round: the question is overdue, and a
-// wait, in which nothing else can happen, needs a human.
+// guard refuses it), it is not tried again in the round until somebody takes the session up
+// again, such as to raise a limit, or moves it: the question is overdue, and a wait, in which
+// nothing else can happen, needs a human.
 //
 // A clock that goes backwards makes nothing happen twice: what has happened is in the log.
 
@@ -192,13 +193,13 @@ func applyReminded(s *Session, d *Reminded) {
 	s.timing = &next
 }
 
-// timerFailed enters that the timer's transition could not be executed.
-func (s *Session) timerFailed() {
-	if s.timing == nil {
+// timerFailed enters whether the timer's transition could not be executed.
+func (s *Session) timerFailed(failed bool) {
+	if s.timing == nil || s.timing.failed == failed {
 		return
 	}
 	next := *s.timing
-	next.failed = true
+	next.failed = failed
 	s.timing = &next
 }
 

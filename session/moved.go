@@ -97,6 +97,7 @@ func applyMoved(s *Session, o *OpenRound, d *Moved) {
 	if !reflect.DeepEqual(due, d.State.Due) {
 		s.timing = nil
 	}
+	s.timerFailed(false)
 	if s.guard != nil {
 		cleared := s.guard.Clear()
 		s.guard = &cleared

@@ -228,17 +228,23 @@ func applyRuled(s *Session, o *OpenRound, d *Ruled, at specialist.Time) {
 	s.Status, s.outcome = NeedsHuman, next.waits
 }
 
+// rulingCodes are why a session waits because of rulings that are pending.
+var rulingCodes = []string{CodeApprovals, CodeSecondHuman, CodeContested}
+
 // applyAwaits enters that a session waits for a human.
 func applyAwaits(s *Session, o *OpenRound, d *AwaitsHuman, at specialist.Time) {
 	s.Status, s.outcome = NeedsHuman, &Outcome{d.Code, d.Reason, at}
 	if d.Timer {
-		s.timerFailed()
+		s.timerFailed(true)
 	} else if d.Code == CodeSetFailed {
 		o.SetFailed = d.Reason
 	}
 	if !o.Pending() {
 		o.Draws = d.Draws
 		return
+	}
+	if !slices.Contains(rulingCodes, d.Code) {
+		return // once that is settled, the rulings are waited for as before
 	}
 	next := *o.Rulings
 	next.waits, next.contested = s.outcome, next.contested || d.Code == CodeContested
