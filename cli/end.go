@@ -200,7 +200,7 @@ func asWords(item runner.Question, transition string) []string {
 	i := slices.IndexFunc(item.Transitions, func(t session.InboxTransition) bool { return t.Name == transition })
 	switch {
 	case i >= 0 && item.Transitions[i].Approvals != nil && item.WithheldRulings == 0:
-		return approver(item, item.Transitions[i].Approvals)
+		return approver(item, &item.Transitions[i])
 	case hasRuled(item):
 		who = item.Viewer
 	case len(item.Humans) == 0, len(item.Humans) == 1 && item.WithheldRulings == 0:
@@ -208,20 +208,26 @@ func asWords(item runner.Question, transition string) []string {
 	case slices.Contains(item.Humans, item.Viewer):
 		who = item.Viewer
 	default:
-		who = item.Humans[max(0, slices.IndexFunc(item.Humans, func(id string) bool {
-			return !slices.ContainsFunc(item.Rulings, func(r session.QuestionRuling) bool { return r.SpecialistID == id && r.TransitionName == transition })
-		}))]
+		who = firstToChoose(item, item.Humans, transition)
 	}
 	return []string{"--as", who}
 }
 
+// firstToChoose returns the first of the humans who has not chosen the transition before, or
+// the first of all.
+func firstToChoose(item runner.Question, humans []string, transition string) string {
+	return humans[max(0, slices.IndexFunc(humans, func(id string) bool {
+		return !slices.ContainsFunc(item.Rulings, func(r session.QuestionRuling) bool { return r.SpecialistID == id && r.TransitionName == transition })
+	}))]
+}
+
 // approver is asWords for a transition that takes approvals.
-func approver(item runner.Question, a *session.QuestionApprovals) []string {
-	switch {
+func approver(item runner.Question, t *session.InboxTransition) []string {
+	switch a := t.Approvals; {
 	case slices.Contains(a.Remaining, item.Viewer), len(a.Remaining) == 0 && slices.Contains(a.Given, item.Viewer):
 		return []string{"--as", item.Viewer}
 	case len(a.Remaining) > 0 && len(item.Humans) > 1:
-		return []string{"--as", a.Remaining[0]}
+		return []string{"--as", firstToChoose(item, a.Remaining, t.Name)}
 	}
 	return nil
 }

@@ -270,7 +270,7 @@ func (t *trace) pending(ctx context.Context, r *runner.Runner, e *Explanation) e
 		return err
 	}
 	for i, o := range s.State.Transitions {
-		e.Options[i].Approvals = s.ApprovalsOf(o, humans)
+		e.Options[i].Approvals = s.ApprovalsOf(o, humans, "")
 	}
 	e.Rulings, e.WithheldRulings = s.RulingsFor("")
 	if o := s.OutcomeBy(humans); e.Human != nil && s.Status == session.NeedsHuman {

@@ -161,7 +161,7 @@ func (q *Question) due(s *session.Session, now specialist.Time) {
 func (q *Question) approvals(s *session.Session, humans []string) {
 	for i, t := range s.State.Transitions {
 		choice := &q.Transitions[i]
-		if choice.Approvals = s.ApprovalsOf(t, humans); choice.Approvals != nil && choice.Closed == "" {
+		if choice.Approvals = s.ApprovalsOf(t, humans, q.Viewer); choice.Approvals != nil && choice.Closed == "" {
 			choice.Closed = choice.Approvals.Unreachable(t.Name)
 		}
 	}

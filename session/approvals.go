@@ -135,11 +135,33 @@ func (p *PendingRulings) given(r *Ruled, may func(*Ruled) bool) string {
 type QuestionApprovals struct {
 	Needed    int        `json:"needed"`             // how many humans have to choose it
 	Given     []string   `json:"given"`              // who have, the same payload included, as far as that is shown
+	Differ    bool       `json:"differ,omitempty"`   // about the payload: Given are those who agree with whoever looks, and nobody else
 	Remaining []string   `json:"remaining"`          // who may rule, and choose it, and are none of these
 	Each      []string   `json:"each,omitempty"`     // groups of which one human each, another for each group, has to be among them
 	Excluded  []Excluded `json:"excluded,omitempty"` // who may rule, but not choose it
 
 	lost []string // groups for which nobody is left who may rule and choose it
+}
+
+// give enters who has chosen a transition, of those who still may: where they differ about
+// its payload, those who agree with the viewer.
+func (a *QuestionApprovals) give(t *machine.Transition, p *PendingRulings, may func(*Ruled) bool, viewer string) {
+	var said *Ruled
+	for _, r := range p.List {
+		if r.Transition != t || !may(r) {
+			continue
+		}
+		a.Differ = a.Differ || said != nil && !said.Equals(r)
+		said = r
+	}
+	if own := p.By(viewer); a.Differ && own != nil && own.Transition == t {
+		said = own
+	} else if a.Differ {
+		return
+	}
+	if said != nil {
+		a.Given = authors(p.agreeing(said, may))
+	}
 }
 
 // Excluded is a human who may not choose a transition, and why.
@@ -149,8 +171,9 @@ type Excluded struct {
 }
 
 // ApprovalsOf returns how far the approvals of a transition are; nil if it takes none.
-// humans are the ids of those who may rule in the present state.
-func (s *Session) ApprovalsOf(t *machine.Transition, humans []string) *QuestionApprovals {
+// humans are the ids of those who may rule in the present state, viewer is who looks, "" for
+// nobody in particular.
+func (s *Session) ApprovalsOf(t *machine.Transition, humans []string, viewer string) *QuestionApprovals {
 	rule, p := t.Approvals, s.round().Rulings
 	if rule == nil {
 		return nil
@@ -163,11 +186,7 @@ func (s *Session) ApprovalsOf(t *machine.Transition, humans []string) *QuestionA
 		return slices.Contains(humans, r.SpecialistID) && s.NotEligible(t, r.SpecialistID) == ""
 	}
 	if p != nil && !p.Conceals() {
-		for _, r := range p.List {
-			if list := p.agreeing(r, may); r.Transition == t && len(list) > len(a.Given) {
-				a.Given = authors(list)
-			}
-		}
+		a.give(t, p, may, viewer)
 	}
 	for _, id := range humans {
 		if why := s.NotEligible(t, id); why != "" {
@@ -224,7 +243,7 @@ func (s *Session) tooFew(humans []string) string {
 	for _, t := range s.State.Transitions {
 		closed := s.WhyClosed(t)
 		if closed == "" && t.Approvals != nil {
-			closed = s.ApprovalsOf(t, humans).Unreachable(t.Name)
+			closed = s.ApprovalsOf(t, humans, "").Unreachable(t.Name)
 		} else if closed == "" && second && len(humans) < 2 {
 			closed = fmt.Sprintf("two humans have to choose the same, and only %s may rule", humans[0])
 		}

@@ -72,6 +72,9 @@ func Approvals(a *session.QuestionApprovals) string {
 	if len(a.Given) > 0 {
 		text += fmt.Sprintf("; %d given: %s", len(a.Given), strings.Join(a.Given, ", "))
 	}
+	if a.Differ {
+		text += "; those who have chosen it differ about what goes with it"
+	}
 	for _, e := range a.Excluded {
 		text += "; " + e.Reason
 	}
