@@ -24,6 +24,7 @@ type Start struct {
 	Mode          string          `json:"mode,omitempty" enum:"all,eager,sequential" doc:"how proposers are asked; without it as the definition says"`
 	Defaults      bool            `json:"defaults,omitempty" doc:"let firstAvailable propose and firstProposal arbitrate where the machine has nobody"`
 	AllowMissing  []string        `json:"allowMissing,omitempty" doc:"specialists without whom the session may start"`
+	Drive         *bool           `json:"drive,omitempty" doc:"carry the session on by itself, as without it; false leaves it to step and run"`
 	Human         string          `json:"human,omitempty" doc:"the human as whom the session is started, whom approvals may exclude"`
 }
 
@@ -113,6 +114,7 @@ type Note struct {
 // A Forking makes a session that goes on from where another one stood.
 type Forking struct {
 	Sequence int64 `json:"sequence,omitempty" minimum:"0" doc:"the last event that comes along, the last of its commit; without it the newest"`
+	Drive    bool  `json:"drive,omitempty" doc:"carry the fork on by itself; without it that is left to step and run"`
 }
 
 // A Moving moves a session to another definition.

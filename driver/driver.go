@@ -41,6 +41,7 @@ type Driver struct {
 	busy     int
 	wakes    wakes
 	known    *lru.Cache[specialist.SessionID, int64] // up to which event this process knows a session
+	undriven *lru.Cache[specialist.SessionID, bool]  // sessions that are left to who steps them by name
 	driving  bool
 	steps    int64     // that have ended
 	finished time.Time // when the last one did, or driving began
@@ -96,7 +97,7 @@ func New(c Config) *Driver {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Driver{config: c, wake: make(chan struct{}, 1), known: lru.New[specialist.SessionID, int64](remembered)}
+	return &Driver{config: c, wake: make(chan struct{}, 1), known: lru.New[specialist.SessionID, int64](remembered), undriven: lru.New[specialist.SessionID, bool](remembered)}
 }
 
 // Observer returns what a tenant's Runner tells of its commits: it is the Observer of the
@@ -107,7 +108,7 @@ func (d *Driver) Observer(tenant string) func(session.Change) {
 		defer d.mu.Unlock()
 		s := c.After
 		d.known.Put(s.ID, s.Sequence)
-		if t := d.tenant(tenant); t != nil {
+		if t := d.tenant(tenant); t != nil && !s.Options().Undriven {
 			d.changed(t, s.ID, s.Machine().Name(), s.Sequence, s.Status == session.Running)
 		}
 	}
@@ -199,7 +200,7 @@ func (d *Driver) list(ctx context.Context, t *tenant, q session.ListQuery) error
 		}
 		d.mu.Lock()
 		for i := range page {
-			if t.jobs[page[i].SessionID] == nil { // or it has its moment already
+			if _, undriven := d.undriven.Get(page[i].SessionID); !undriven && t.jobs[page[i].SessionID] == nil { // or it has its moment already
 				d.changed(t, page[i].SessionID, page[i].MachineName, page[i].Sequence, true)
 			}
 		}
@@ -297,7 +298,7 @@ func (d *Driver) dispatch(ctx context.Context) {
 
 // step carries a session one step further.
 func (d *Driver) step(ctx context.Context, j *job) {
-	tick, err := j.tenant.Runner.StepApart(ctx, j.id)
+	tick, err := d.stepped(ctx, j)
 	if err == nil && tick.Status == runner.TickAdvanced && int(tick.Session.SinceResumed) >= d.config.MaxSteps && tick.Session.Status == session.Running {
 		tick, err = j.tenant.Runner.StopAtLimit(ctx, j.id, d.config.MaxSteps)
 	}
@@ -314,6 +315,24 @@ func (d *Driver) step(ctx context.Context, j *job) {
 	}
 }
 
+// stepped makes a step of a session, unless that is for others.
+func (d *Driver) stepped(ctx context.Context, j *job) (runner.Tick, error) {
+	if !j.mine {
+		s, err := j.tenant.Runner.Session(ctx, j.id)
+		if err != nil {
+			return runner.Tick{}, err
+		}
+		if s.Options().Undriven {
+			return runner.Tick{}, errUndriven
+		}
+		j.mine = true
+	}
+	return j.tenant.Runner.StepApart(ctx, j.id)
+}
+
+// errUndriven is the error of a step of a session that is left to others.
+var errUndriven = errors.New("no driver carries the session on")
+
 // followed says what comes after a step.
 func (d *Driver) followed(ctx context.Context, j *job, tick runner.Tick, err error) {
 	if j.failure = err; err == nil {
@@ -322,6 +341,9 @@ func (d *Driver) followed(ctx context.Context, j *job, tick runner.Tick, err err
 	}
 	switch {
 	case ctx.Err() != nil:
+		d.drop(j)
+	case err == errUndriven:
+		d.undriven.Put(j.id, true)
 		d.drop(j)
 	case errors.Is(err, session.ErrStale):
 		d.ready(j)

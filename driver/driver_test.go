@@ -228,6 +228,48 @@ func TestTimers(t *testing.T) {
 	})
 }
 
+// TestUndriven: a session that is for who steps it by name is left alone, whichever way the
+// driver hears of it, and its timer too.
+func TestUndriven(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			kept := store.NewMemory()
+			g := newRig(t, driver.Config{}, kept, nil)
+			ids := []specialist.SessionID{}
+			start := func(r *runner.Runner, text string, a ...any) {
+				s, err := r.Start(t.Context(), parsed(t, text, a...), runner.StartOptions{Undriven: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, s.ID)
+			}
+			start(g.runner, twoSteps, "before", "first")
+			start(g.runner, timed)
+			g.drive(shared)
+			synctest.Wait()
+			start(g.runner, twoSteps, "after", "first")
+			start(g.runner, timed)
+			other := newRig(t, driver.Config{}, kept, nil) // of another process
+			start(other.runner, twoSteps, "elsewhere", "first")
+			driven := g.start(parsed(t, twoSteps, "driven", "first"))
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			g.is(driven, session.Completed, session.CodeGoal)
+			for _, id := range ids {
+				if s := g.is(id, session.Running, ""); s.Executed != 0 || !s.Options().Undriven {
+					t.Errorf("session of %s was carried on", s.Machine().Name())
+				}
+			}
+			for range 2 { // one step of its own
+				if _, err := g.runner.StepApart(t.Context(), ids[0]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g.is(ids[0], session.Completed, session.CodeGoal)
+		})
+	}
+}
+
 // TestFair: ten thousand sessions of one machine do not keep one of another waiting.
 func TestFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

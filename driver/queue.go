@@ -42,6 +42,7 @@ type (
 		heap     int             // its place among the wakes
 		tries    int             // how often it has failed
 		failure  error           // of its last step
+		mine     bool            // it is known to be for the driver
 	}
 
 	jobState uint8

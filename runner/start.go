@@ -42,6 +42,9 @@ type StartOptions struct {
 	// cannot be asked here are as if they were switched off, as long as it goes on, and its
 	// log says so.
 	AllowMissing []machine.SpecialistID
+	// Undriven says that no driver carries the session on: it stands until it is stepped or
+	// run by name.
+	Undriven bool
 }
 
 // Start begins a session of a machine: DIAL's createSession. Everything that the
@@ -64,7 +67,7 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	if err := r.unpricedModels(m, plan); err != nil {
 		return nil, err
 	}
-	options := session.Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m), Missing: program.Missing()}
+	options := session.Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m), Missing: program.Missing(), Undriven: o.Undriven}
 	switch o.Mode {
 	case "", machine.All, machine.Eager, machine.Sequential:
 	default:

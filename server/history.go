@@ -283,7 +283,11 @@ func (s *Server) driven(ctx context.Context, p *Principal, in *params.Session) (
 		return nil, err
 	}
 	out := &drivenOut{api.Driven{Mode: "off"}}
-	if s.config.Driver == nil {
+	switch {
+	case at.Options().Undriven:
+		out.Body.Mode = "none"
+		return out, nil
+	case s.config.Driver == nil:
 		return out, nil
 	}
 	out.Body.Mode = s.config.Driver.Status().Mode

@@ -165,7 +165,7 @@ func (s *Server) settled(ctx context.Context, at *session.Session, asked string)
 
 // isSettled reports whether nothing of a session goes on by itself.
 func isSettled(at *session.Session) bool {
-	return at.Status != session.Running || at.Waits() || len(at.OpenAsks()) > 0 && at.OnlyLate()
+	return at.Status != session.Running || at.Options().Undriven || at.Waits() || len(at.OpenAsks()) > 0 && at.OnlyLate()
 }
 
 // answer is the answer to a write on a session.

@@ -47,7 +47,7 @@ func (s *Server) start(ctx context.Context, p *Principal, in *startIn) (*session
 	if err != nil {
 		return nil, err
 	}
-	o := runner.StartOptions{Meta: in.Body.MetaJSON, Mode: machine.Mode(in.Body.Mode), Defaults: in.Body.Defaults, Actor: p.actor(m.Name())}
+	o := runner.StartOptions{Meta: in.Body.MetaJSON, Mode: machine.Mode(in.Body.Mode), Defaults: in.Body.Defaults, Actor: p.actor(m.Name()), Undriven: in.Body.Drive != nil && !*in.Body.Drive}
 	if in.Body.Seed != "" {
 		if o.Seed, err = strconv.ParseUint(in.Body.Seed, 10, 64); err != nil {
 			return nil, bad("bad_request", "seed is %q, not a whole number from 0 to 18446744073709551615", in.Body.Seed)
@@ -445,7 +445,7 @@ func (s *Server) fork(ctx context.Context, p *Principal, in *forkIn) (*sessionOu
 	if err != nil {
 		return nil, err
 	}
-	o := runner.Forking{Actor: p.actor(at.Machine().Name())}
+	o := runner.Forking{Actor: p.actor(at.Machine().Name()), Undriven: in.Body == nil || !in.Body.Drive}
 	if in.Body != nil {
 		o.At = in.Body.Sequence
 	}

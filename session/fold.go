@@ -103,7 +103,7 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 
 // IsSet reports whether any option is.
 func (o Options) IsSet() bool {
-	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != "" || o.Prices != "" || o.Subject != "" || o.Closed != nil || o.Due != nil || o.Actor != nil || o.ForkedFrom != nil || o.Missing != nil
+	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != "" || o.Prices != "" || o.Subject != "" || o.Closed != nil || o.Due != nil || o.Actor != nil || o.ForkedFrom != nil || o.Missing != nil || o.Undriven
 }
 
 func applyRound(s *Session, o *OpenRound, d *RoundOpened) {

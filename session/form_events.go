@@ -18,6 +18,9 @@ import (
 // machine of the session says at that event, so reading needs the session as of the
 // event before.
 
+// noDriver is the driver of a session that none carries on.
+const noDriver = "none"
+
 // A storedCreation is Created as it is stored: the definition by its digest.
 type storedCreation struct {
 	id, machineName, digest, seed string
@@ -39,6 +42,14 @@ func (c *storedCreation) form(f *form) {
 	f.actor("actor", &c.options.Actor)
 	if f.reading || c.options.Missing != nil {
 		f.texts("missing", &c.options.Missing)
+	}
+	driver := ""
+	if c.options.Undriven {
+		driver = noDriver
+	}
+	f.opt("driver", &driver)
+	if c.options.Undriven = driver == noDriver; driver != "" && driver != noDriver {
+		f.refuse("driver", driver)
 	}
 	value(f, "forkedFrom", &c.options.ForkedFrom)
 	encoded(f, "snapshot", &c.snapshot, func(p *snapshot) ([]byte, error) { return plainJSON(p), nil }, decodeSnapshot)
