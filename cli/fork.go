@@ -18,7 +18,7 @@ func (a *app) forkCommand() *cobra.Command {
 one that --at names, which has to be the last of a commit (dialai log shows them). It
 has the definition, the history and the data of the other, and what that had spent counts.
 Who has answered in the open round is not asked again, and the round teaches nothing. What
-is withheld, rulings that wait for others, answers that are still out and reviews do not
+is withheld by now, rulings that wait for others, answers that are still out and reviews do not
 come along.
 
 The fork is not run: dialai resume takes it up. The other session stays as it is.`,

@@ -41,6 +41,9 @@ func (r *Runner) Fork(ctx context.Context, id specialist.SessionID, o Forking) (
 	if err != nil {
 		return nil, err
 	}
+	if err := r.withhold(ctx, id, k); err != nil {
+		return nil, err
+	}
 	if k.Current.Status == session.Completed {
 		refused := refuse(ErrNotRunning, "completed", "session %s has completed at event %d: nothing goes on from there", id, k.Current.Sequence)
 		refused.Hint = "give an earlier event; dialai log shows them"
@@ -68,6 +71,18 @@ func (r *Runner) Fork(ctx context.Context, id specialist.SessionID, o Forking) (
 	}
 	r.announce(c)
 	return c.After, nil
+}
+
+// withhold keeps from a fork what is withheld by now of the round in which it begins: at an
+// earlier event it may not have been yet.
+func (r *Runner) withhold(ctx context.Context, id specialist.SessionID, k *session.Forker) error {
+	s, err := r.load(ctx, id)
+	if err != nil {
+		return err
+	}
+	rounds, err := r.WithheldRounds(ctx, s, "")
+	k.Withheld = rounds[k.Current.Round] != ""
+	return err
 }
 
 // readUpTo reads the log of a session up to the commit that ends at an event, or, with 0, to

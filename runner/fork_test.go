@@ -156,6 +156,34 @@ func TestForkLeavesBehind(t *testing.T) {
 	b.recorded(f, "bob", "pay", session.CodeApprovals) // the first of two again
 }
 
+// TestForkKeepsWithheld: what another human must not see by now stays out of a fork from before
+// it was withheld too, but for what anybody may see (cases.md 4.6, 7.2, 8.2).
+func TestForkKeepsWithheld(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.eyes("human", "carol"))
+	b.stepTo(s, runner.TickHuman)
+	before := b.now(s).Sequence
+	b.propose(s, "human", "park")
+	at := b.now(s).Sequence
+	if f := b.fork(s, at); !slices.ContainsFunc(f.Proposals(), func(p *specialist.Proposal) bool { return p.IsHuman }) {
+		t.Error("nothing is withheld yet, and the proposal does not come along")
+	}
+	b.stepTo(s, runner.TickHuman)
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
+	if b.now(s).Withheld("carol") == "" {
+		t.Fatal("nothing is withheld from carol")
+	}
+	for _, at := range []int64{before, at, 0} {
+		if f := b.fork(s, at); len(f.Proposals()) != 0 || strings.Contains(string(b.records(f)[0].Events), `"kind":"proposed"`) {
+			t.Errorf("from event %d the fork has %d proposals: %s", at, len(f.Proposals()), b.records(f)[0].Events)
+		}
+	}
+	b.executed(s, "carol", "park")
+	if f := b.fork(s, at); len(f.Proposals()) == 0 {
+		t.Error("nothing is withheld any more, and the proposals do not come along")
+	}
+}
+
 // TestForkIsNoWayAroundExclude: who has started the session, or ruled in it, is excluded from
 // the fork's approvals too (cases.md 4.2, 8.2).
 func TestForkIsNoWayAroundExclude(t *testing.T) {

@@ -74,10 +74,11 @@ func (v SpentView) book() spend.Book {
 // have Programs and Definition.
 type Forker struct {
 	Folder
-	kept    []keptEvent
-	round   int // where the events of the open round begin in kept
-	pending bool
-	raw     []Raw
+	Withheld bool // what was proposed in the round in which the log ends is withheld by now
+	kept     []keptEvent
+	round    int // where the events of the open round begin in kept
+	pending  bool
+	raw      []Raw
 }
 
 type keptEvent struct {
@@ -119,7 +120,7 @@ func (k *Forker) keep(r Raw, d Data) {
 // snapshot returns what comes along from where the log was read to.
 func (k *Forker) snapshot(due *Due) *snapshot {
 	s := k.Session()
-	withheld := s.Withheld("") != "" || s.ConcealsRulings()
+	withheld := k.Withheld || s.Withheld("") != "" || s.ConcealsRulings()
 	kept := make([]Raw, 0, len(k.kept))
 	for i, e := range k.kept {
 		if i >= k.round && (e.fromRulings || withheld && e.tells()) {
