@@ -19,6 +19,43 @@ type Key struct {
 	LastUsed  *specialist.Time `json:"lastUsed,omitempty"`  // the hour
 }
 
+// A MadeKey is a key that was made, with what is shown once.
+type MadeKey struct {
+	Key
+	Credential string `json:"credential,omitempty" doc:"what its owner sends; shown this once"`
+	Replaces   string `json:"replaces,omitempty"` // the keyId of another
+}
+
+// A NewKey says for whom a key is to be made.
+type NewKey struct {
+	Name      string          `json:"name" minLength:"1" maxLength:"200" doc:"for whom it is"`
+	Grants    []control.Grant `json:"grants" minItems:"1" maxItems:"100" doc:"what it may do, with which machines, as whom"`
+	ExpiresAt string          `json:"expiresAt,omitempty" doc:"a time such as 2027-01-31T12:00:00Z; without it never"`
+}
+
+// A Rotation says how a key takes the place of another.
+type Rotation struct {
+	Overlap   string `json:"overlap,omitempty" doc:"for how long the old one is still good, such as 24h; without it not at all" maxLength:"20"`
+	ExpiresAt string `json:"expiresAt,omitempty" doc:"when the new one is refused; without it it is good as long as the old one was when it was made"`
+}
+
+// An AuditRecord is a line of the audit log.
+type AuditRecord struct {
+	control.Entry
+	Place    int64        `json:"place" doc:"in the whole log"`
+	Process  string       `json:"process" doc:"whose chain it is in"`
+	Sequence int64        `json:"sequence" doc:"in that chain"`
+	Hash     control.Hash `json:"hash" doc:"of the record before and of the entry"`
+}
+
+// A Store is what a server says of what it keeps.
+type Store struct {
+	Kind      string `json:"kind" doc:"memory or sqlite"`
+	Place     int64  `json:"place" doc:"of the newest record"`
+	Schema    int64  `json:"schema,omitempty" doc:"the version of the file's tables"`
+	SizeBytes int64  `json:"sizeBytes,omitempty" doc:"of the file"`
+}
+
 // KeyOf returns a key as it is shown at a moment.
 func KeyOf(k control.Key, now specialist.Time) Key {
 	status := "active"

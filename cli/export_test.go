@@ -36,7 +36,7 @@ var JSONLines = map[string]any{
 	"`dialai move`":        render.MovedLine{},
 	"An actor":             session.Actor{},
 	"`dialai keys list`":   api.Key{},
-	"`dialai keys create`": render.MadeKeyLine{},
+	"`dialai keys create`": api.MadeKey{},
 	"`dialai metrics`":     report.Metrics{},
 	"`dialai specialists`": api.Specialist{},
 

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/api"
-	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -195,14 +194,14 @@ func expiry(text string, from specialist.Time) (specialist.Time, error) {
 }
 
 // add adds a key, whose id and hash are made here, with what is changed beside it.
-func add(ctx context.Context, c *store.Control, operation string, key control.Key, at specialist.Time, changes control.Changes) (render.MadeKeyLine, error) {
+func add(ctx context.Context, c *store.Control, operation string, key control.Key, at specialist.Time, changes control.Changes) (api.MadeKey, error) {
 	var credential string
 	key.ID, credential = control.NewCredential(rand.Reader)
 	key.Hash, key.CreatedAt, key.CreatedBy = control.HashOf(credential), at, localActor().Subject
 	changes.Keys = []control.Key{key}
 	changes.Entries = append(changes.Entries, entry(operation, &key, at))
 	err := c.Commit(ctx, changes)
-	return render.MadeKeyLine{Key: api.KeyOf(key, at), Credential: credential}, err
+	return api.MadeKey{Key: api.KeyOf(key, at), Credential: credential}, err
 }
 
 func (k *keys) listCommand() *cobra.Command {
@@ -304,10 +303,7 @@ func (k *keys) rotateCommand() *cobra.Command {
 				if status := api.KeyOf(old, at).Status; status != "active" {
 					return hinted(fmt.Errorf("key %s is %s", old.ID, status), "dialai keys create makes another")
 				}
-				key := control.Key{Name: old.Name, Tenant: old.Tenant, Grants: old.Grants}
-				if old.ExpiresAt != 0 {
-					key.ExpiresAt = at + old.ExpiresAt - old.CreatedAt
-				}
+				key := old.Successor(at)
 				if expires != "" {
 					var err error
 					if key.ExpiresAt, err = expiry(expires, at); err != nil {

@@ -130,6 +130,16 @@ func (k *Key) Admit(credential string, now specialist.Time) error {
 	return nil
 }
 
+// Successor returns a key that may do what k may, for as long as k could when it was made, from
+// a moment on. ID, Hash and who has made it are for the caller to say.
+func (k *Key) Successor(at specialist.Time) Key {
+	next := Key{Name: k.Name, Tenant: k.Tenant, Grants: k.clone().Grants, CreatedAt: at}
+	if k.ExpiresAt != 0 {
+		next.ExpiresAt = at + k.ExpiresAt - k.CreatedAt
+	}
+	return next
+}
+
 // clone returns a copy that shares nothing.
 func (k Key) clone() Key {
 	k.Grants = slices.Clone(k.Grants)

@@ -14,7 +14,7 @@ import (
 	"github.com/dialai/dialai/strategies"
 )
 
-// A terminal is a desk whose store the commands open, too.
+// A terminal is a desk whose files the commands open, too.
 type terminal struct {
 	*desk
 	path string
@@ -30,6 +30,12 @@ func newTerminal(t *testing.T, o deskOptions) *terminal {
 	}
 	t.Cleanup(func() { file.Close() })
 	o.store = file
+	remembers, err := store.OpenControl(t.Context(), path+".control", store.SQLiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { remembers.Close() })
+	o.control = remembers
 	return &terminal{newDesk(t, o), path}
 }
 

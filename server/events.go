@@ -61,6 +61,9 @@ func (s *Server) registerEvents(path string) {
 			return nil, s.fail(ctx, err)
 		}
 		v, err := s.eventView(ctx, p, at, in)
+		if err == nil && !v.bare {
+			err = p.note()
+		}
 		if err != nil {
 			return nil, s.fail(ctx, err)
 		}

@@ -184,6 +184,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		case err == nil:
 			wait = s.limits.request(p, r)
 		case errors.Is(err, ErrUnauthenticated):
+			s.noteRefused(r)
 			wait = s.limits.stranger(r)
 		}
 		if wait > 0 {

@@ -44,6 +44,9 @@ func add[I, O any](s *Server, o operation, handle func(ctx context.Context, p *P
 			return nil, s.fail(ctx, mayNot(p, o.needs, ""))
 		}
 		out, err := handle(ctx, p, in)
+		if err == nil {
+			err = p.note()
+		}
 		if err != nil {
 			return nil, s.fail(ctx, err)
 		}
@@ -80,6 +83,7 @@ func (s *Server) register() {
 	s.registerMachines()
 	s.registerSessions()
 	s.registerQuestions()
+	s.registerAdmin()
 }
 
 type aboutAnswer struct{ Body api.About }

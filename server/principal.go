@@ -58,6 +58,9 @@ type Principal struct {
 	// Anybody says that the principal may act as every human and specialist that a machine
 	// declares: whoever calls is at the computer that the server runs on.
 	Anybody bool
+
+	reads   func() error // records that payload is read; nil where the request is recorded itself
+	payload bool         // it was found that payload may be shown
 }
 
 // ErrUnauthenticated is returned for a credential that nobody has.
@@ -156,16 +159,26 @@ func callerOf(ctx context.Context) *Principal {
 
 // may reports whether a grant allows something with a machine; "" is any machine.
 func (p *Principal) may(do permission, machineName string) bool {
-	if p.Anybody {
-		return true
+	is := p.Anybody || slices.ContainsFunc(p.Grants, func(g control.Grant) bool {
+		return slices.Contains(roles[g.Role], do) && (machineName == "" || g.Covers(machineName))
+	})
+	p.payload = p.payload || is && do == mayPayload && machineName != ""
+	return is
+}
+
+// note records that the principal is about to be shown payload, if that is so.
+func (p *Principal) note() error {
+	if !p.payload || p.reads == nil {
+		return nil
 	}
-	for i := range p.Grants {
-		g := &p.Grants[i]
-		if slices.Contains(roles[g.Role], do) && (machineName == "" || g.Covers(machineName)) {
-			return true
-		}
-	}
-	return false
+	return p.reads()
+}
+
+// everywhere reports whether a grant allows something with all machines.
+func (p *Principal) everywhere(do permission) bool {
+	return p.Anybody || slices.ContainsFunc(p.Grants, func(g control.Grant) bool {
+		return slices.Contains(roles[g.Role], do) && slices.Contains(g.Machines, "*")
+	})
 }
 
 // humans returns as whom the principal may rule in the sessions of a machine; "" is any.

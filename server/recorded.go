@@ -46,6 +46,9 @@ func (s *Server) recorded(routes *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := callerOf(r.Context())
 		if r.Method == http.MethodGet || r.Method == http.MethodHead || p == nil || !strings.HasPrefix(r.URL.Path, "/v1/") {
+			if p != nil {
+				p.reads = func() error { return s.noteRead(r.Context(), s.entry(routes, r, p, nil)) }
+			}
 			routes.ServeHTTP(w, r)
 			return
 		}
@@ -89,6 +92,9 @@ func (s *Server) recorded(routes *http.ServeMux) http.Handler {
 func (s *Server) concluded(r *http.Request, p *Principal, kept *keptWriter, entry control.Entry, done control.Changes) {
 	status := cmp.Or(kept.status, http.StatusInternalServerError) // of a panic nothing was written yet
 	entry.At, entry.Result = s.now(), http.StatusText(status)
+	if made := kept.Header().Get("Location"); status == http.StatusCreated && made != "" {
+		entry.Target = made
+	}
 	done.Entries = []control.Entry{entry}
 	if key := receiptOf(r.Context()); key != nil && key.ended {
 		done.End = nil

@@ -80,6 +80,7 @@ type Server struct {
 	api     huma.API
 	changes changes
 	limits  *limits
+	notes   notes
 	closing chan struct{}
 	close   func()
 }
@@ -146,6 +147,7 @@ func (s *Server) Serve(ctx context.Context, l Listening) error {
 		})
 	}
 	work.Go(func() { s.follow(ctx) })
+	work.Go(func() { s.count(ctx) })
 	<-ctx.Done()
 	s.close()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Grace)

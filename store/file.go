@@ -290,6 +290,13 @@ func (s *file) schemaVersion(ctx context.Context) (int64, error) {
 	return version.Int64, err
 }
 
+// Status returns the version of the tables of the file, and its size in bytes.
+func (s *SQLite) Status(ctx context.Context) (schema, size int64, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT (SELECT max(version_id) FROM goose_db_version WHERE is_applied), page_count * page_size
+		FROM pragma_page_count(), pragma_page_size()`).Scan(&schema, &size)
+	return schema, size, translate(err)
+}
+
 // An OpenError says why a file cannot be used as a store.
 type OpenError struct {
 	Path string

@@ -9,15 +9,8 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// MadeKeyLine is a key that was made, with what is shown once, as --json shows it.
-type MadeKeyLine struct {
-	api.Key
-	Credential string `json:"credential"`
-	Replaces   string `json:"replaces,omitempty"` // the keyId of another
-}
-
 // MadeKey prints a key that was made.
-func (st Style) MadeKey(out io.Writer, k MadeKeyLine) error {
+func (st Style) MadeKey(out io.Writer, k api.MadeKey) error {
 	switch {
 	case st.JSON:
 		return JSON(out, k)
