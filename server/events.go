@@ -48,7 +48,7 @@ func (s *Server) registerEvents(path string) {
 	schema := s.api.OpenAPI().Components.Schemas
 	op := huma.Operation{
 		OperationID: "list-events", Method: http.MethodGet, Path: path, Summary: "The events of a session: a page, or a stream that goes on",
-		Errors: []int{400, 401, 403, 404, 500, 503}, Security: []map[string][]string{{"key": {}}},
+		Errors: anyError, Security: []map[string][]string{{"key": {}}},
 		Responses: map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 			"application/json":  {Schema: huma.SchemaFromType(schema, typeOf[eventsBody]())},
 			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString, Description: "id is the number of the event, event its kind, data the event"}},

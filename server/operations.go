@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,13 +28,16 @@ type operation struct {
 	errors           []int
 }
 
+// anyError are the statuses of problems that every operation may come to.
+var anyError = []int{400, 401, 403, 404, 406, 408, 413, 414, 415, 421, 429, 431, 500, 503}
+
 // add registers an operation. Whoever may do nothing of the kind with any machine gets no
 // further; with which machine it is about, handle asks once it knows.
 func add[I, O any](s *Server, o operation, handle func(ctx context.Context, p *Principal, in *I) (*O, error)) {
 	huma.Register(s.api, huma.Operation{
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, DefaultStatus: o.status,
 		MaxBodyBytes: maxBody, BodyReadTimeout: 30 * time.Second,
-		Errors:   append([]int{400, 401, 403, 404, 500, 503}, o.errors...),
+		Errors:   append(slices.Clip(anyError), o.errors...),
 		Security: []map[string][]string{{"key": {}}},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		p := callerOf(ctx)
