@@ -333,8 +333,9 @@ state itself, and a further attempt at a round does not. What lies in the past i
 executed before: at the next step, by ~__timer~, through the guards as a ruling. It teaches
 nothing and nobody is asked for it. Until then whoever may rule can; rulings that wait for others
 hold it up no longer than that. It cannot be irreversible, take approvals or need a payload. Where
-its condition does not hold, or it cannot set what it is to set (~set_failed~), it is not tried
-again in that round. A session that was stopped has no timer until it is resumed.
+its condition does not hold, a guard refuses it, or it cannot set what it is to set
+(~set_failed~), it is not tried again in that round, until somebody raises the limit or moves the
+session. A session that was stopped has no timer until it is resumed.
 
 **A wait** is a state with ~then~ for which neither its list nor, where it has none, that of the
 machine names a proposer or a human, and that has no ~deciders~. Nobody is asked there, and

@@ -196,6 +196,45 @@ func TestStaleQuestion(t *testing.T) {
 	}
 }
 
+// TestStaleSaysWhoRuled: who is refused because others have ruled since is told who has, and
+// how, unless that is withheld (cases.md 7.3).
+func TestStaleSaysWhoRuled(t *testing.T) {
+	b := newBench(t)
+	changed := func(s *session.Session, q runner.Question) string {
+		t.Helper()
+		_, err := b.r.Decide(b.ctx, q.Choose("carol", q.Transitions[0].Name))
+		stale, ok := errors.AsType[*runner.StaleError](err)
+		if !ok {
+			t.Fatalf("a ruling on what is not shown any more comes to %v", err)
+		}
+		return strings.Join(stale.Changed, "; ")
+	}
+	s := b.start(b.approved("", `3`))
+	q, err := b.r.Question(b.ctx, s, "carol")
+	b.ok(err)
+	b.recorded(s, "alice", "pay", session.CodeApprovals)
+	b.recorded(s, "bob", "pay", session.CodeApprovals, payload(`{"to":"x"}`))
+	if got := changed(s, q); got != "alice chose pay; bob chose pay" {
+		t.Errorf("what changed is %q", got)
+	}
+	if q, err = b.r.Question(b.ctx, b.now(s), "carol"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.word(s, "alice", "", back)
+	b.ok(err)
+	b.recorded(s, "bob", "pay", session.CodeApprovals)
+	if got := changed(s, q); got != "bob chose pay; the ruling of alice was taken back" {
+		t.Errorf("what changed is %q", got)
+	}
+	s = b.start(b.eyes("human", "carol", "dave"))
+	q, err = b.r.Question(b.ctx, s, "carol")
+	b.ok(err)
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
+	if got := changed(s, q); got != "a human has ruled, which is withheld" {
+		t.Errorf("what changed is %q", got)
+	}
+}
+
 // TestDigestsOfWithheldQuestions: of a withheld question the author's own digest fits
 // and that of nobody in particular; that of another does not.
 func TestDigestsOfWithheldQuestions(t *testing.T) {

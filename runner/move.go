@@ -147,6 +147,9 @@ func movedState(s *session.Session, m *machine.Machine, o *Moving) (*machine.Sta
 		if state = m.State(string(to)); takesApprovals(s.State) && !takesApprovals(state) {
 			return nil, refuse(ErrIllegal, "skips_approvals", "a transition of state %q takes approvals, and none of state %q, which is to be in its place, does", now, to)
 		}
+		if state != nil && behindApprovals(m, state) && !behindApprovals(s.Machine(), s.State) {
+			return nil, refuse(ErrIllegal, "skips_approvals", "state %q, which is to be in the place of %q, is reached by approvals alone, and %q is not", to, now, now)
+		}
 	}
 	if state.Terminal() {
 		return nil, refuse(ErrIllegal, "terminal_state", "sessions end in state %q: a session gets there by a transition only, with its approvals", state.Name)
@@ -186,4 +189,23 @@ func (o *Moving) renamed() (states map[string]string) {
 
 func takesApprovals(s *machine.State) bool {
 	return slices.ContainsFunc(s.Transitions, func(t *machine.Transition) bool { return t.Approvals != nil })
+}
+
+// behindApprovals reports whether sessions come to a state by transitions that take approvals
+// alone.
+func behindApprovals(m *machine.Machine, s *machine.State) bool {
+	return reaches(m, s, func(*machine.Transition) bool { return true }) && !reaches(m, s, func(t *machine.Transition) bool { return t.Approvals == nil })
+}
+
+// reaches reports whether transitions of a kind lead from where sessions begin to a state.
+func reaches(m *machine.Machine, s *machine.State, by func(*machine.Transition) bool) bool {
+	reached := []*machine.State{m.Initial()}
+	for i := 0; i < len(reached); i++ {
+		for _, t := range reached[i].Transitions {
+			if by(t) && !slices.Contains(reached, t.To) {
+				reached = append(reached, t.To)
+			}
+		}
+	}
+	return slices.Contains(reached, s)
 }

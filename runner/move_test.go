@@ -366,4 +366,18 @@ func TestMoveSkipsNoApproval(t *testing.T) {
 	if b.ok(err); now.State.Name != "review" {
 		t.Errorf("it stands in %s", now.State.Name)
 	}
+	// nor one before them another behind them, but one behind them such a one
+	machineOf := func(before, behind string) *machine.Machine {
+		return parse(t, `{"machineName":"n","initialState":"`+before+`","goalState":"done","states":{"`+before+`":{"transitions":{"on":"sign"}},"sign":{"transitions":{"pay":{"target":"`+behind+`","approvals":1},"back":"`+before+`"}},"`+behind+`":{"transitions":{"go":"done","again":"`+behind+`"}},"done":{}},`+who)
+	}
+	s = b.start(machineOf("draft", "signed"))
+	if _, err := b.move(s, machineOf("begin", "signed"), "draft", "signed"); !hasCode(err, "skips_approvals") {
+		t.Errorf("past the approvals: %v", err)
+	}
+	_, err = b.move(s, machineOf("begin", "signed"), "draft", "begin")
+	b.ok(err)
+	b.executed(s, "ann", "on")
+	b.executed(s, "ann", "pay")
+	_, err = b.move(s, machineOf("begin", "approved"), "signed", "approved")
+	b.ok(err)
 }

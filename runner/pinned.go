@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -84,7 +85,7 @@ func (r *Runner) fits(ctx context.Context, s *session.Session, p pin) (seen stri
 	case was.Key() != s.Key():
 		return "", r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, was.Key().ID()))
 	}
-	return "", r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), proposedSince(was, s, p.by))
+	return "", r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), append(proposedSince(was, s, p.by), ruledSince(was, s)...))
 }
 
 // questionOf returns the session as it was when a digest was last that of its
@@ -124,6 +125,28 @@ func proposedSince(was, s *session.Session, viewer machine.SpecialistID) (change
 			return []string{"proposals have come, which are withheld"}
 		default:
 			changed = append(changed, fmt.Sprintf("%s proposed %s: %s → %s", p.SpecialistID, p.Transition.Name, p.Transition.From.Name, p.Transition.Target))
+		}
+	}
+	return changed
+}
+
+// ruledSince returns what humans have ruled in the round since it was as it was then, and taken
+// back.
+func ruledSince(was, s *session.Session) (changed []string) {
+	before, _ := was.PendingRulings()
+	list, concealed := s.PendingRulings()
+	for _, r := range list {
+		switch {
+		case slices.ContainsFunc(before, func(was *session.Ruled) bool { return was.SpecialistID == r.SpecialistID && was.Equals(r) }):
+		case concealed:
+			return []string{"a human has ruled, which is withheld"}
+		default:
+			changed = append(changed, fmt.Sprintf("%s chose %s", r.SpecialistID, r.Transition.Name))
+		}
+	}
+	for _, r := range before {
+		if !slices.ContainsFunc(list, func(now *session.Ruled) bool { return now.SpecialistID == r.SpecialistID }) {
+			changed = append(changed, fmt.Sprintf("the ruling of %s was taken back", r.SpecialistID))
 		}
 	}
 	return changed

@@ -187,6 +187,22 @@ func TestReasonNamesFailures(t *testing.T) {
 	}
 }
 
+// TestProposedAfterFailure: whoever has proposed since is not among those who failed (cases.md
+// 7.1).
+func TestProposedAfterFailure(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", failing(errors.New("connection refused")))
+	b.cast.play("b", failing(errors.New("no route")))
+	s := b.start(b.machine(def{states: `"open":{"transitions":{"finish":{"target":"done","approvals":2},"again":"open"}},"done":{}`, who: []string{fn("a"), fn("b"), human("ann"), human("bob"), half}}))
+	b.stepTo(s, runner.TickHuman)
+	b.recorded(s, "ann", "finish", session.CodeApprovals)
+	b.propose(s, "a", "again")
+	q, err := b.r.Question(b.ctx, b.now(s), "bob")
+	if b.ok(err); q.Reason != "1 of 2 approvals for finish: ann; b failed: no route" {
+		t.Errorf("the reason is %q", q.Reason)
+	}
+}
+
 // TestAskedAgainIsWithheld: where failures are withheld, nobody sees who is asked again:
 // not in the log, not among those whose answers are out.
 func TestAskedAgainIsWithheld(t *testing.T) {

@@ -258,12 +258,12 @@ func (s *Session) concealed(e *Raw) (data []byte, less bool) {
 }
 
 // failures returns what is to be said of asks that came to nothing: who failed and
-// why, or, withheld, how many did. It is "" if none failed.
+// why, or, withheld, how many did. It is "" if none failed, or all who did have proposed since.
 func (s *Session) failures(withheld bool) string {
 	var texts []string
 	asked := 0
 	for _, a := range s.round().Asks {
-		if a.Role != machine.Proposer || a.OfGuards() {
+		if a.Role != machine.Proposer || a.OfGuards() || a.Status.Failed() && s.round().Proposal(a.SpecialistID) != nil {
 			continue
 		}
 		if asked++; a.Status.Failed() && a.failed != nil {
