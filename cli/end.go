@@ -224,6 +224,8 @@ func firstToChoose(item runner.Question, humans []string, transition string) str
 // approver is asWords for a transition that takes approvals.
 func approver(item runner.Question, t *session.InboxTransition) []string {
 	switch a := t.Approvals; {
+	case len(a.Given) >= a.Needed && a.Each == nil: // they count again, and one of them says so
+		return []string{"--as", a.Given[max(0, slices.Index(a.Given, item.Viewer))]}
 	case slices.Contains(a.Remaining, item.Viewer), len(a.Remaining) == 0 && slices.Contains(a.Given, item.Viewer):
 		return []string{"--as", item.Viewer}
 	case len(a.Remaining) > 0 && len(item.Humans) > 1:

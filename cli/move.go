@@ -83,6 +83,9 @@ func (a *app) move(ctx context.Context, args []string, f *moveFlags) error {
 		if !ok || from == "" || to == "" {
 			return usage("--state is %q, not OLD=NEW", text)
 		}
+		if _, twice := how.States[machine.StateName(from)]; twice {
+			return hinted(usage("--state gives %q twice", from), "leave one of them out")
+		}
 		how.States[machine.StateName(from)] = machine.StateName(to)
 	}
 	return a.with(ctx, writes, func(e *engine, out *bufio.Writer) error {
@@ -102,7 +105,7 @@ func (a *app) move(ctx context.Context, args []string, f *moveFlags) error {
 			if err != nil {
 				failed++
 			}
-			if err := a.Moved(out, render.MovedLine{SessionID: sum.SessionID.String(), From: sum.MachineDigest, To: m.Digest(), DryRun: f.dryRun}, s, err); err != nil {
+			if err := a.Moved(out, render.MovedLine{SessionID: sum.SessionID.String(), From: sum.MachineDigest, To: m.Digest(), CurrentState: wouldStand(sum.CurrentState, m, how), DryRun: f.dryRun}, s, err); err != nil {
 				return err
 			}
 		}
@@ -125,5 +128,14 @@ func (a *app) moveOne(ctx context.Context, e *engine, out *bufio.Writer, id stri
 	if s, err = e.Move(ctx, s.ID, m, how); err != nil {
 		return err
 	}
-	return a.Moved(out, render.MovedLine{SessionID: s.ID.String(), From: from, To: m.Digest(), DryRun: how.DryRun}, s, nil)
+	return a.Moved(out, render.MovedLine{SessionID: s.ID.String(), From: from, To: m.Digest(), CurrentState: wouldStand(s.State.Name, m, how), DryRun: how.DryRun}, s, nil)
+}
+
+// wouldStand returns where a session that stands in a state would after a move that is not made;
+// "" if it is the same state, or the move is made.
+func wouldStand(state string, m *machine.Machine, how runner.Moving) string {
+	if !how.DryRun || m.State(state) != nil {
+		return ""
+	}
+	return string(how.States[machine.StateName(state)])
 }

@@ -160,6 +160,9 @@ func (a *app) remarkViewer(ctx context.Context, e *engine, s *session.Session, v
 func (a *app) printChoices(out io.Writer, item runner.Question) {
 	title := "To decide:"
 	switch {
+	case item.Code == session.CodeTooFew && len(item.Humans) == 0:
+		fmt.Fprintf(out, "\nNobody may decide now. To see who could:\n  %s\n", a.Command("specialists", []string{item.MachineName}))
+		return
 	case hasRuled(item) && item.WithheldRulings > 0: // each word stands now
 		fmt.Fprintln(out, "\nYou have ruled, and so has another human: your ruling stands until they agree or everything is shown.")
 		return

@@ -125,7 +125,11 @@ func (p *PendingRulings) given(r *Ruled, may func(*Ruled) bool) string {
 	if len(list) < rule.Needed {
 		return text
 	}
-	for _, i := range rule.Lacks(authors(list)) {
+	lacks := rule.Lacks(authors(list))
+	if lacks == nil { // who had given one was switched on again
+		return text + "; one of them has to choose it once more"
+	}
+	for _, i := range lacks {
 		text += fmt.Sprintf(", and nobody for %s", rule.Each[i].Name)
 	}
 	return text

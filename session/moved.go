@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -119,6 +120,9 @@ func (d *Moved) notice(o *OpenRound) string {
 		by = " by " + d.Actor.Subject
 	}
 	text := fmt.Sprintf("Moved%s from definition %.12s to %.12s: %s", by, d.From, d.Program.Machine.Digest(), d.Note)
+	for _, was := range slices.Sorted(maps.Keys(d.States)) {
+		text += fmt.Sprintf("; state %s is %s now", was, d.States[was])
+	}
 	if !o.Pending() {
 		return text
 	}

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -153,7 +154,7 @@ func (st Style) Moved(out io.Writer, line MovedLine, s *session.Session, failed 
 	if failed != nil {
 		line.Error = failed.Error()
 	} else {
-		line.CurrentState, line.Status = s.State.Name, s.Status.String()
+		line.CurrentState, line.Status = cmp.Or(line.CurrentState, s.State.Name), s.Status.String()
 	}
 	switch {
 	case st.JSON:
@@ -184,8 +185,14 @@ func (st Style) Forked(out io.Writer, s *session.Session) (err error) {
 	case st.Quiet:
 		_, err = fmt.Fprintln(out, s.ID)
 	default:
-		_, err = fmt.Fprintf(out, "Session ID:    %s\nForked from:   %s at event %d\nState:         %s (round %d)\n\nTo run on:\n  %s\n",
-			s.ID, from.SessionID, from.Sequence, Clean(s.State.Name), s.Round, st.Command("resume", []string{s.ID.String()}))
+		approved := ""
+		for _, e := range s.History() {
+			if e.Transition.Approvals != nil {
+				approved += fmt.Sprintf("Approved:      %s, in that session: what follows is executed in this one too\n", Clean(e.Transition.Name))
+			}
+		}
+		_, err = fmt.Fprintf(out, "Session ID:    %s\nForked from:   %s at event %d\nState:         %s (round %d)\n%s\nTo run on:\n  %s\n",
+			s.ID, from.SessionID, from.Sequence, Clean(s.State.Name), s.Round, approved, st.Command("resume", []string{s.ID.String()}))
 	}
 	return err
 }
