@@ -160,6 +160,35 @@ type Order struct {
 	Reasoning    string `json:"reasoning,omitempty" doc:"why"`
 }
 
+// A Claim says who is at a question. It is advice to others, and keeps nobody from ruling.
+type Claim struct {
+	Subject      string          `json:"subject"`
+	SpecialistID string          `json:"specialistId,omitempty" doc:"the human as whom"`
+	At           specialist.Time `json:"at"`
+	ExpiresAt    specialist.Time `json:"expiresAt"`
+}
+
+// ClaimOf returns a claim as it is shown.
+func ClaimOf(c control.Claim) *Claim { return &Claim{c.Subject, c.SpecialistID, c.At, c.ExpiresAt} }
+
+// An Item is a question of the inbox, with who is at it.
+type Item struct {
+	runner.Question
+	Claim *Claim `json:"claim,omitempty"`
+}
+
+// A Checking has steps of an agent judged by guards, one after the other.
+type Checking struct {
+	Config  json.RawMessage   `json:"config" doc:"guards, as a guards file has them"`
+	Profile string            `json:"profile,omitempty" enum:"compat,strict" doc:"of guards that do not say; compat without it"`
+	Steps   []json.RawMessage `json:"steps" minItems:"1" maxItems:"1000" doc:"as dialai check reads them"`
+}
+
+// A Checked is the answer: a verdict for each step, as dialai check prints it.
+type Checked struct {
+	Verdicts []json.RawMessage `json:"verdicts"`
+}
+
 // A Settled is the answer to what changes a session.
 type Settled struct {
 	Session Session `json:"session"`

@@ -88,6 +88,7 @@ func (s *Server) register() {
 	s.registerSessions()
 	s.registerQuestions()
 	s.registerAdmin()
+	s.registerCheck()
 }
 
 type aboutAnswer struct{ Body api.About }

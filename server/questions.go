@@ -26,21 +26,23 @@ func (s *Server) registerQuestions() {
 	add(s, operation{id: "decide", method: http.MethodPost, path: "/v1/sessions/{id}/decisions", summary: "Rule on the open round, on the question that was seen", needs: mayRule, errors: []int{409, 412, 422, 428}}, s.decide)
 	add(s, operation{id: "execute", method: http.MethodPost, path: "/v1/sessions/{id}/executions", summary: "Execute a transition by a human's word that teaches nothing", needs: mayRule, errors: []int{409, 412, 422, 428}}, s.execute)
 	add(s, operation{id: "withdraw-ruling", method: http.MethodDelete, path: "/v1/sessions/{id}/decisions/{round}", summary: "Take the own ruling back that waits for others", needs: mayRule, errors: []int{409, 422}}, s.withdraw)
+	s.registerClaims()
 	add(s, operation{id: "list-reviews", method: http.MethodGet, path: "/v1/reviews", summary: "The closed rounds that a human is to look at", needs: mayRead}, s.reviews)
 	add(s, operation{id: "review", method: http.MethodPost, path: "/v1/reviews/{question}", summary: "Say what should have been decided in a closed round", needs: mayRule, errors: []int{409, 412, 422}}, s.review)
 }
 
 type inboxIn struct {
-	Machine string `query:"machine"`
-	State   string `query:"state"`
-	Code    string `query:"code"`
-	Human   string `query:"human" doc:"the human who looks; only questions that they may rule on. me is the only one as whom the key may"`
-	Limit   int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
-	Cursor  string `query:"cursor"`
+	Machine   string `query:"machine"`
+	State     string `query:"state"`
+	Code      string `query:"code"`
+	Human     string `query:"human" doc:"the human who looks; only questions that they may rule on. me is the only one as whom the key may"`
+	Unclaimed bool   `query:"unclaimed" doc:"only those that nobody else is at"`
+	Limit     int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
+	Cursor    string `query:"cursor"`
 }
 
 type inboxOut struct {
-	Body api.List[runner.Question]
+	Body api.List[api.Item]
 }
 
 func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOut, error) {
@@ -63,12 +65,12 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 	if err != nil && (ctx.Err() != nil || len(items) == 0 && next == "") {
 		return nil, err // otherwise sessions that cannot be read keep the others from nobody
 	}
-	out := &inboxOut{api.List[runner.Question]{Items: []runner.Question{}, NextCursor: string(next)}}
-	for i := range items {
-		if p.may(mayPayload, items[i].MachineName) {
-			out.Body.Items = append(out.Body.Items, items[i])
-		}
+	items = slices.DeleteFunc(items, func(q runner.Question) bool { return !p.may(mayPayload, q.MachineName) })
+	shown, err := s.withClaims(ctx, p, items, in.Unclaimed)
+	if err != nil {
+		return nil, err
 	}
+	out := &inboxOut{api.List[api.Item]{Items: shown, NextCursor: string(next)}}
 	return out, nil
 }
 
@@ -85,7 +87,9 @@ type questionIn struct {
 
 type questionOut struct{ Body runner.Question }
 
-func (s *Server) question(ctx context.Context, p *Principal, in *questionIn) (*questionOut, error) {
+type itemOut struct{ Body api.Item }
+
+func (s *Server) question(ctx context.Context, p *Principal, in *questionIn) (*itemOut, error) {
 	at, err := s.asked(ctx, p, in.QuestionID, mayPayload)
 	if err != nil {
 		return nil, err
@@ -95,7 +99,14 @@ func (s *Server) question(ctx context.Context, p *Principal, in *questionIn) (*q
 		return nil, err
 	}
 	q, err := s.config.Runner.Question(ctx, at, viewer)
-	return &questionOut{q}, err
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.withClaims(ctx, p, []runner.Question{q}, false)
+	if err != nil {
+		return nil, err
+	}
+	return &itemOut{shown[0]}, nil
 }
 
 // asked returns the session of a question that is open.

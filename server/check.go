@@ -1,0 +1,55 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/machine"
+)
+
+type checkIn struct{ Body api.Checking }
+
+type checkOut struct{ Body api.Checked }
+
+func (s *Server) registerCheck() {
+	add(s, operation{id: "check-steps", method: http.MethodPost, path: "/v1/check", summary: "Judge steps of an agent by guards, as dialai check does; nothing is kept", needs: mayRead}, s.check)
+}
+
+// check judges steps, each with those before it.
+func (s *Server) check(_ context.Context, _ *Principal, in *checkIn) (*checkOut, error) {
+	var config *guard.Config
+	err := machine.ParseSection("config.json", in.Body.Config, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+		config, problems = guard.ParseAs(section, guard.Profile(cmp.Or(in.Body.Profile, string(guard.Compat))))
+		return problems
+	})
+	if err != nil {
+		p := problemOf(err)
+		p.Code = "invalid_guards"
+		return nil, p
+	}
+	if config.Classifier != nil {
+		return nil, bad("bad_request", "the guards have a classifier, which is not asked here: remove it")
+	}
+	g, err := guard.New(config)
+	if err != nil {
+		return nil, bad("bad_request", "%v", err)
+	}
+	out := &checkOut{api.Checked{Verdicts: make([]json.RawMessage, len(in.Body.Steps))}}
+	for i, step := range in.Body.Steps {
+		input, err := guard.ParseCheckInput(step)
+		if err != nil {
+			return nil, bad("bad_request", "/steps/%d: %v", i, err)
+		}
+		v, metrics, err := g.Check(input)
+		if err != nil {
+			return nil, bad("bad_request", "/steps/%d: %v", i, err)
+		}
+		out.Body.Verdicts[i] = guard.AppendResult(nil, v, metrics, config.Profile)
+	}
+	return out, nil
+}

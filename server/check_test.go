@@ -1,0 +1,72 @@
+package server_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/cli"
+	"github.com/dialai/dialai/strategies"
+)
+
+// TestCheck: steps are judged as dialai check --stateful judges them, and nothing is kept.
+func TestCheck(t *testing.T) {
+	d := newDesk(t, deskOptions{})
+	const config = `{"limits":{"max_steps":2}}`
+	steps := []string{`{"task_id":"t","output":"a"}`, `{"task_id":"t","output":"b","tokens_in":7}`, `{"task_id":"t","output":"c"}`}
+	body := `{"config":` + config + `,"steps":[` + strings.Join(steps, ",") + `]}`
+	dir := t.TempDir()
+	for name, text := range map[string]string{"guards.json": config, "steps": strings.Join(steps, "\n") + "\n", "out": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in, err := os.Open(filepath.Join(dir, "steps"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.Create(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	stdin, stdout := os.Stdin, os.Stdout
+	os.Stdin, os.Stdout = in, out
+	code := cli.Main(t.Context(), strategies.Registry{}, []string{"check", "--guards", filepath.Join(dir, "guards.json"), "--stateful"})
+	os.Stdin, os.Stdout = stdin, stdout
+	text, err := os.ReadFile(out.Name())
+	if err != nil || code == 3 {
+		t.Fatal(code, err)
+	}
+	want := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for range 2 { // the second time as the first
+		var got api.Checked
+		d.want(200, "POST", "/v1/check", body).into(t, &got)
+		if len(got.Verdicts) != len(want) {
+			t.Fatalf("%d verdicts, want %d", len(got.Verdicts), len(want))
+		}
+		for i, v := range got.Verdicts {
+			if string(v) != want[i] {
+				t.Errorf("step %d is answered %s, dialai check prints %s", i, v, want[i])
+			}
+		}
+		if !strings.Contains(string(got.Verdicts[2]), "abort") && !strings.Contains(string(got.Verdicts[2]), "escalate") {
+			t.Errorf("a third step of two is judged %s", got.Verdicts[2])
+		}
+	}
+	for body, says := range map[string]string{
+		`{"config":{"limits":{"max_step":2}},"steps":[{}]}`:      "max_step",
+		`{"config":"guards.json","steps":[{}]}`:                  "",
+		`{"config":{},"steps":[]}`:                               "steps",
+		`{"config":{},"steps":[{"task_id":"t","output":1}]}`:     "/steps/0",
+		`{"config":{},"steps":[{}],"profile":"lax"}`:             "profile",
+		`{"config":{},"steps":[{"task_id":"t","output":"a"},7]}`: "/steps/1",
+	} {
+		if r := d.do(localKey, "POST", "/v1/check", body); r.status != 400 || !strings.Contains(string(r.body), says) {
+			t.Errorf("%s: %d %s", body, r.status, r.body)
+		}
+	}
+}
