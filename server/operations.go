@@ -26,6 +26,24 @@ type operation struct {
 	needs            permission
 	status           int // of success; 0 means 200
 	errors           []int
+	also             map[int]string // other answers without a problem, and what they mean
+	media            []string       // of answers that are no JSON
+}
+
+// responses describes what is answered without a problem, as far as the library cannot see it.
+func (o *operation) responses() map[string]*huma.Response {
+	list := map[string]*huma.Response{}
+	for status, means := range o.also {
+		list[strconv.Itoa(status)] = &huma.Response{Description: means}
+	}
+	if len(o.media) > 0 {
+		content := map[string]*huma.MediaType{}
+		for _, m := range o.media {
+			content[m] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+		}
+		list["200"] = &huma.Response{Content: content}
+	}
+	return list
 }
 
 // anyError are the statuses of problems that every operation may come to.
@@ -37,8 +55,9 @@ func add[I, O any](s *Server, o operation, handle func(ctx context.Context, p *P
 	huma.Register(s.api, huma.Operation{
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, DefaultStatus: o.status,
 		MaxBodyBytes: maxBody, BodyReadTimeout: 30 * time.Second,
-		Errors:   append(slices.Clip(anyError), o.errors...),
-		Security: []map[string][]string{{"key": {}}},
+		Errors:    append(slices.Clip(anyError), o.errors...),
+		Responses: o.responses(),
+		Security:  []map[string][]string{{"key": {}}},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		p := callerOf(ctx)
 		if p == nil {

@@ -20,7 +20,7 @@ func (s *Server) registerSessions() {
 	const one = "/v1/sessions/{id}"
 	add(s, operation{id: "start-session", method: http.MethodPost, path: "/v1/sessions", summary: "Start a session", needs: mayStart, status: 201, errors: []int{409, 422, 429}}, s.start)
 	add(s, operation{id: "list-sessions", method: http.MethodGet, path: "/v1/sessions", summary: "List sessions, the newest first", needs: mayRead}, s.list)
-	add(s, operation{id: "get-session", method: http.MethodGet, path: one, summary: "A session, with its question if one is open", needs: mayRead}, s.get)
+	add(s, operation{id: "get-session", method: http.MethodGet, path: one, summary: "A session, with its question if one is open", needs: mayRead, also: map[int]string{304: "It has not changed"}}, s.get)
 	add(s, operation{id: "step-session", method: http.MethodPost, path: one + "/step", summary: "Carry a session one step further", needs: mayDrive, errors: []int{409, 412}}, s.step)
 	add(s, operation{id: "run-session", method: http.MethodPost, path: one + "/run", summary: "Run a session until it ends, needs a human, or waits", needs: mayDrive, errors: []int{409, 412}}, s.run)
 	add(s, operation{id: "propose", method: http.MethodPost, path: one + "/proposals", summary: "Hand in a proposal for a specialist", needs: mayPropose, status: 201, errors: []int{409, 412, 422, 428}}, s.propose)
