@@ -175,7 +175,7 @@ func TestOperations(t *testing.T) {
 	if ran, err := d.Run(ctx, s.SessionID, 0, client.Write{}); err != nil || ran.Result.ExitCode != api.ExitHuman {
 		t.Errorf("run: %+v, %v", ran, err)
 	}
-	fork, err := d.Fork(ctx, s.SessionID, api.Forking{}, client.Write{})
+	fork, err := d.Fork(ctx, s.SessionID, api.Forking{Drive: true}, client.Write{})
 	if err != nil || fork.Session.ForkedFrom == nil {
 		t.Errorf("fork: %+v, %v", fork, err)
 	}

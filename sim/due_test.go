@@ -114,6 +114,8 @@ func (c *check) timed(e *session.Event) {
 			l.blame(timersCome, "the reminder %s before %s comes at %s, in a state that was entered at %s", d.Before, due.at, e.At, due.entered)
 		}
 		due.reminded = true
+	case *session.Resumed, *session.Moved:
+		due.failed = false // it is tried again
 	case *session.AwaitsHuman:
 		if d.Timer {
 			c.w.count("timers that cannot")
