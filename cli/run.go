@@ -173,9 +173,12 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 		return err
 	}
 	defer e.Close()
-	if err := a.warnKeys(ctx, e, m); err != nil {
+	all, err := everybody(ctx, e, m)
+	if err != nil {
 		return err
 	}
+	a.warnKeys(e, all)
+	a.warnStarter(m, all, f.as)
 	s, err := e.Start(ctx, m, options)
 	switch {
 	case errors.Is(err, runner.ErrIllegal): // metaJson that is too large, and the like
@@ -186,15 +189,12 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 	return a.carryOn(ctx, e, p, s.ID, f)
 }
 
-// warnKeys says which models that take part cannot be asked for lack of a key: their asks
-// are going to fail. Where cassettes answer, none is needed.
-func (a *app) warnKeys(ctx context.Context, e *engine, m *machine.Machine) error {
-	if a.tape != nil && a.tape.Playing() {
-		return nil
-	}
+// everybody returns the specialists of a machine, those of its states and of its roster, with
+// those off that are switched off there.
+func everybody(ctx context.Context, e *engine, m *machine.Machine) ([]machine.Specialist, error) {
 	roster, err := e.store.Roster(ctx, m.Name())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all := slices.Clone(m.Specialists())
 	for i := range m.States() {
@@ -203,10 +203,24 @@ func (a *app) warnKeys(ctx context.Context, e *engine, m *machine.Machine) error
 	for _, r := range roster.Specialists {
 		all = append(all, r.Specialist)
 	}
+	for i := range all {
+		if off := roster.Off[all[i].SpecialistID]; off {
+			all[i].Disabled = &off
+		}
+	}
+	return all, nil
+}
+
+// warnKeys says which models that take part cannot be asked for lack of a key: their asks
+// are going to fail. Where cassettes answer, none is needed.
+func (a *app) warnKeys(e *engine, all []machine.Specialist) {
+	if a.tape != nil && a.tape.Playing() {
+		return
+	}
 	said := map[string]bool{}
 	for i := range all {
 		s := &all[i]
-		if s.ModelID == "" || s.Off() || roster.Off[s.SpecialistID] || said[s.SpecialistID] {
+		if s.ModelID == "" || s.Off() || said[s.SpecialistID] {
 			continue
 		}
 		if err := e.models.Ready(s.ModelID, s.Provider); err != nil {
@@ -214,7 +228,25 @@ func (a *app) warnKeys(ctx context.Context, e *engine, m *machine.Machine) error
 			fmt.Fprintf(a.err, "warning: specialist %q cannot be asked: %s\n", render.Clean(s.SpecialistID), render.Clean(err.Error()))
 		}
 	}
-	return nil
+}
+
+// warnStarter says of somebody as whom a session is started that they are no human of its
+// machine, so that approvals which exclude them exclude nobody.
+func (a *app) warnStarter(m *machine.Machine, all []machine.Specialist, as string) {
+	var humans []string
+	for i := range all {
+		if all[i].IsHuman {
+			humans = append(humans, all[i].SpecialistID)
+		}
+	}
+	if as == "" || len(humans) == 0 || slices.Contains(humans, as) {
+		return
+	}
+	fmt.Fprintf(a.err, "warning: machine %q has no human %q%s\n", render.Clean(m.Name()), render.Clean(as),
+		render.When(m.Starters(), ": approvals that exclude who has started the session exclude nobody"))
+	if hint := machine.DidYouMean(as, humans); hint != "" {
+		fmt.Fprintf(a.err, "    hint: %s\n", render.Clean(hint))
+	}
 }
 
 // carryOn runs a session from where it stands and ends the command.

@@ -308,6 +308,11 @@ func TestStarterAlmostNamed(t *testing.T) {
 			t.Errorf("%q starts: %v", id, err)
 		}
 	}
+	for id, why := range map[string]string{"__timer": "reserved", "group:finance": "group", "judge": "no human", " ": "empty"} {
+		if err := start(id); !hasCode(err, "no_human") || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q starts: %v", id, err)
+		}
+	}
 	b.ok(start("alice"))
 	b.ok(start("zoe"))
 }

@@ -142,7 +142,7 @@ type QuestionApprovals struct {
 	Differ    bool       `json:"differ,omitempty"`   // about the payload: Given are those who agree with whoever looks, and nobody else
 	Remaining []string   `json:"remaining"`          // who may rule, and choose it, and are none of these
 	Each      []string   `json:"each,omitempty"`     // groups of which one human each, another for each group, has to be among them
-	Excluded  []Excluded `json:"excluded,omitempty"` // who may rule, but not choose it
+	Excluded  []Excluded `json:"excluded,omitempty"` // who may rule, but not choose it, and who has started the session, if that excludes them
 
 	lost []string // groups for which nobody is left who may rule and choose it
 }
@@ -197,6 +197,13 @@ func (s *Session) ApprovalsOf(t *machine.Transition, humans []string, viewer str
 			a.Excluded = append(a.Excluded, Excluded{id, why})
 		} else if !slices.Contains(a.Given, id) {
 			a.Remaining = append(a.Remaining, id)
+		}
+	}
+	if slices.Contains(rule.Exclude, machine.ExcludeStarter) {
+		for _, id := range s.StartedBy() {
+			if _, why := s.excluded(machine.ExcludeStarter); !slices.Contains(humans, id) {
+				a.Excluded = append(a.Excluded, Excluded{id, fmt.Sprintf("%s may not choose %q: %s", id, t.Name, why)})
+			}
 		}
 	}
 	for _, i := range rule.Lacks(append(slices.Clip(a.Given), a.Remaining...)) {

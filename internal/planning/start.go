@@ -1,6 +1,8 @@
 package planning
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,30 +19,41 @@ func Starter(m *machine.Machine, a *session.Actor) (*session.Actor, error) {
 	}
 	if a != nil {
 		for _, id := range a.Humans {
-			if known := almostHuman(m, id); known != "" {
-				return nil, refusal.New(refusal.ErrIllegal, "no_human", "machine %q has no human %q: did you mean %q?", m.Name(), id, known)
+			if why := noHuman(m, id); why != "" {
+				return nil, refusal.New(refusal.ErrIllegal, "no_human", "machine %q has no human %q: %s", m.Name(), id, why)
 			}
 		}
 	}
 	return a.Clone(), nil
 }
 
-// almostHuman returns the human of a machine whose id an id would be, but for case and blanks
-// around it; "" if there is none, or it is that id. Who starts a session need not be a human
-// of the machine, but a slip of the hand must not be somebody else, whom nothing excludes.
-func almostHuman(m *machine.Machine, id string) (known string) {
+// noHuman returns why an id can be nobody's as whom a session is started; "" if it can. Who
+// starts one need not be a human of the machine, but a slip of the hand must not be somebody
+// else, whom nothing excludes.
+func noHuman(m *machine.Machine, id string) (why string) {
+	is := "" // the id is another's
 	look := func(list []machine.Specialist) bool {
 		return slices.ContainsFunc(list, func(s machine.Specialist) bool {
-			if s.IsHuman && (known == "" || s.SpecialistID == id) && strings.EqualFold(s.SpecialistID, strings.TrimSpace(id)) {
-				known = s.SpecialistID
+			switch {
+			case s.SpecialistID == id && !s.IsHuman:
+				is = "it is a specialist, and no human"
+			case s.IsHuman && why == "" && s.SpecialistID != id && strings.EqualFold(s.SpecialistID, strings.TrimSpace(id)):
+				why = fmt.Sprintf("did you mean %q?", s.SpecialistID)
 			}
-			return known == id
+			return s.IsHuman && s.SpecialistID == id
 		})
 	}
-	if look(m.Specialists()) || slices.ContainsFunc(m.States(), func(s machine.State) bool { return look(s.Roster) }) {
+	switch {
+	case look(m.Specialists()) || slices.ContainsFunc(m.States(), func(s machine.State) bool { return look(s.Roster) }):
 		return ""
+	case strings.TrimSpace(id) == "":
+		return "it is empty"
+	case strings.HasPrefix(id, "__"):
+		return `what begins with "__" is reserved`
+	case strings.HasPrefix(id, "group:"):
+		return "it is a group: name one of its humans"
 	}
-	return known
+	return cmp.Or(is, why)
 }
 
 // Fitting checks what a session is to start with against what its machine says of its

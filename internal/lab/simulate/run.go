@@ -154,8 +154,9 @@ func (p *play) newID() (id specialist.SessionID) {
 	return id
 }
 
-// requester is as whom sessions are started: nobody who decides in them.
-var requester = &session.Actor{Subject: "simulate", Method: "simulate", Humans: []string{"__requester"}}
+// requester is as whom sessions are started: nobody who decides in them, for no name of a
+// machine begins with a blank.
+var requester = &session.Actor{Subject: "simulate", Method: "simulate", Humans: []string{" requester"}}
 
 // play plays one round.
 func (p *play) play(ctx context.Context) (err error) {
