@@ -172,6 +172,15 @@ func TestDecidersRuleOnTheIrreversible(t *testing.T) {
 	}
 }
 
+// TestApprovalsDrawNobody: where approvals were given no second human is drawn (cases.md 4.6).
+func TestApprovalsDrawNobody(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.approved(`"secondHuman":{"rate":1},`, `1`))
+	if e := b.executed(s, "alice", "pay"); e.Draws != nil || len(b.now(s).Reviews()) != 0 {
+		t.Errorf("drawn is %+v, %d reviews wait", e.Draws, len(b.now(s).Reviews()))
+	}
+}
+
 // stoppedWith fails the test unless that is why a session needs a human, for whoever runs it.
 func (b *bench) stoppedWith(s *session.Session, code, reason string) {
 	b.Helper()

@@ -226,6 +226,12 @@ func TestStaleSaysWhoRuled(t *testing.T) {
 	if got := changed(s, q); got != "bob chose pay; the ruling of alice was taken back" {
 		t.Errorf("what changed is %q", got)
 	}
+	q, err = b.r.Question(b.ctx, b.now(s), "carol")
+	b.ok(err)
+	b.recorded(s, "bob", "pay", session.CodeApprovals, payload(`{"to":"y"}`))
+	if got := changed(s, q); got != "bob chose pay" {
+		t.Errorf("with another payload what changed is %q", got)
+	}
 	s = b.start(b.eyes("human", "carol", "dave"))
 	q, err = b.r.Question(b.ctx, s, "carol")
 	b.ok(err)

@@ -353,6 +353,18 @@ func TestMoveThereAndBack(t *testing.T) {
 	}
 }
 
+// TestMoveFillsDefaults: defaults of the new input fill what the data lack, and nothing else (cases.md
+// 8.3).
+func TestMoveFillsDefaults(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.cased("", `"on":{"target":"open","set":{"n":9}},"pay":"done"`), withMeta(`{"n":1}`))
+	b.executed(s, "ann", "on")
+	now, err := b.move(s, b.cased(`"input":{"properties":{"n":{"default":5},"limit":{"default":7}}},`, `"on":"open","pay":"done"`))
+	if b.ok(err); string(now.Data().JSON()) != `{"n":9,"limit":7}` {
+		t.Errorf("the data are %s", now.Data().JSON())
+	}
+}
+
 // TestMoveSkipsNoApproval: a state that takes approvals has none in its place that takes none.
 func TestMoveSkipsNoApproval(t *testing.T) {
 	b := newBench(t)

@@ -75,6 +75,17 @@ func TestQuorumFloor(t *testing.T) {
 	}
 }
 
+// TestRequiredInTheFirstWave (C5.2): who is required is asked with the first wave.
+func TestRequiredInTheFirstWave(t *testing.T) {
+	b := newBench(t)
+	b.said(map[string]string{"a": "finish", "b": "finish", "c": "finish"})
+	s := b.start(b.machine(def{who: []string{fn("a"), fn("b"), fn("c", `"required":true`), arb("firstProposal")}, top: `"solicit":{"mode":"sequential","wave":1}`}))
+	b.step(s)
+	if asked := strings.Join(b.cast.who(), ""); asked != "ac" {
+		t.Errorf("%q were asked, want a and c", asked)
+	}
+}
+
 // TestHumansAreNoPanel (C5.1): what a human proposes is no answer of the panel, so it makes no
 // quorum of one answer.
 func TestHumansAreNoPanel(t *testing.T) {

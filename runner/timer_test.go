@@ -128,7 +128,7 @@ func TestDueAt(t *testing.T) {
 // before the entry none (cases.md 6.4).
 func TestReminders(t *testing.T) {
 	b := newBench(t)
-	s := b.start(b.timed(`{"in":"24h","remind":["48h","4h","12h","1h"]}`, `"boss"`))
+	s := b.start(b.timed(`{"in":"24h","remind":["48h","4h","12h","3h30m","1h"]}`, `"boss"`))
 	due := s.Due().At
 	reminded := func() (list []string) {
 		for _, e := range b.raw(s) {
@@ -142,11 +142,11 @@ func TestReminders(t *testing.T) {
 	if list := reminded(); list != nil || b.now(s).WakeAt() != due-12*3600*1000 {
 		t.Fatalf("before any came: %s, wakes at %s", list, b.now(s).WakeAt())
 	}
-	b.pass(21 * time.Hour) // after the one of 12 h and of 4 h
+	b.pass(21 * time.Hour) // after the ones of 12 h, 4 h and 3½ h
 	for range 3 {
 		b.stepTo(s, runner.TickHuman)
 	}
-	want := []string{fmt.Sprintf(`{"due":"%s","before":"4h0m0s"}`, due)}
+	want := []string{fmt.Sprintf(`{"due":"%s","before":"3h30m0s"}`, due)}
 	if list := reminded(); !slices.Equal(list, want) || b.now(s).WakeAt() != due-3600*1000 {
 		t.Errorf("reminders are %s, wakes at %s", list, b.now(s).WakeAt())
 	}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // withholding are machines whose open round withholds something, by why.
@@ -184,6 +187,56 @@ func TestReasonNamesFailures(t *testing.T) {
 		if b.ok(err); !strings.HasSuffix(q.Reason, want) || which == "withheld" && strings.Contains(q.Reason, "refused") {
 			t.Errorf("%s: the reason is %q, want ... %q", which, q.Reason, want)
 		}
+	}
+}
+
+// TestLookOfNobodyFits: once somebody unnamed has looked, a ruling may be about the question as they
+// saw it (cases.md 7.3).
+func TestLookOfNobodyFits(t *testing.T) {
+	b := newBench(t)
+	b.said(map[string]string{"a": "finish", "b": "finish"})
+	s := withholding(b, "collapse")
+	b.stepTo(s, runner.TickHuman)
+	q, _, err := b.r.Reveal(b.ctx, s.ID, "", nil)
+	b.ok(err)
+	if a := b.rule(q.Choose("ann", "finish")); !a.Executed {
+		t.Errorf("it is refused: %s", a.GuardReason)
+	}
+}
+
+// TestRefusedIsWithheld: why guards have refused what was proposed is in neither the reason nor the
+// notices of a question of which that is withheld (cases.md 7.2).
+func TestRefusedIsWithheld(t *testing.T) {
+	b := newBench(t, func(c *runner.Config) {
+		c.Guards = []guard.Checker{reject("finish", verdict.Retry, "house", "not to finish on Sundays")}
+	})
+	b.said(map[string]string{"a": "finish", "b": "finish"})
+	m := b.machine(def{states: `"open":{"transitions":{"finish":"done","again":"open"}},"done":{}`, who: []string{fn("a"), human("ann"), arb("firstProposal")}})
+	plain := b.start(m)
+	for b.step(plain).Status == runner.TickRejected {
+	}
+	if q, err := b.r.Question(b.ctx, b.now(plain), "ann"); err != nil || !strings.Contains(q.Reason, "Sundays") || len(q.Notices) == 0 {
+		t.Fatalf("shown are %q and %q: %v", q.Reason, q.Notices, err)
+	}
+	s := withholding(b, "collapse")
+	for b.step(s).Status == runner.TickRejected {
+	}
+	q, err := b.r.Question(b.ctx, b.now(s), "ann")
+	if b.ok(err); q.Withheld == nil || strings.Contains(q.Reason, "finish") || len(q.Notices) != 0 {
+		t.Errorf("withheld are %q and %q", q.Reason, q.Notices)
+	}
+}
+
+// TestHistoryIsTheNewest: a question shows the newest 20 transitions (cases.md 7.1).
+func TestHistoryIsTheNewest(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.desk(human("human"), half))
+	for i := range 23 {
+		b.executed(s, "human", "again", payload(fmt.Sprintf(`{"n":%d}`, i)))
+	}
+	q, err := b.r.Question(b.ctx, b.now(s), "human")
+	if b.ok(err); len(q.History) != 20 || string(q.History[0].MetaJSON) != `{"n":3}` || string(q.History[19].MetaJSON) != `{"n":22}` {
+		t.Errorf("the history has %d, from %s", len(q.History), q.History[0].MetaJSON)
 	}
 }
 
