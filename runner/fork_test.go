@@ -83,6 +83,17 @@ func TestFork(t *testing.T) {
 	}
 }
 
+// TestForkLeavesReviews: reviews that the other session waits for do not come along (cases.md 8.2).
+func TestForkLeavesReviews(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	s := b.start(b.machine(def{who: []string{fn("a"), human("carol"), arb("firstProposal")}, top: `"audit":{"mode":"after","rate":1}`}))
+	b.stepTo(s, runner.TickAdvanced)
+	if f := b.fork(s, 0); len(b.now(s).Reviews()) != 1 || len(f.Reviews()) != 0 {
+		t.Errorf("%d reviews wait, %d of the fork", len(b.now(s).Reviews()), len(f.Reviews()))
+	}
+}
+
 // TestForkInsideACommit is refused with its neighbours, as is an event that is not there, and
 // a session that has completed (cases.md 8.2).
 func TestForkInsideACommit(t *testing.T) {

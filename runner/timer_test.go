@@ -316,6 +316,17 @@ func TestTimerNeedsNobody(t *testing.T) {
 	}
 }
 
+// TestWakesForAnswers: the deadline of an ask that is out is a moment to wake (cases.md 6.4).
+func TestWakesForAnswers(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", failing(specialist.ErrAccepted)) // it answers later
+	s := b.start(b.desk(web("a"), half))
+	b.stepTo(s, runner.TickWaiting)
+	if s = b.now(s); len(s.OpenAsks()) != 1 || s.WakeAt() != s.OpenAsks()[0].Remote.Deadline {
+		t.Errorf("it wakes at %s", s.WakeAt())
+	}
+}
+
 // TestStoppedHasNoTimer: while a session stands still nothing happens to it (cases.md 6.2).
 func TestStoppedHasNoTimer(t *testing.T) {
 	b := newBench(t)

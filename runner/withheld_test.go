@@ -8,12 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/verdict"
 )
 
 // withholding are machines whose open round withholds something, by why.
@@ -201,29 +199,6 @@ func TestLookOfNobodyFits(t *testing.T) {
 	b.ok(err)
 	if a := b.rule(q.Choose("ann", "finish")); !a.Executed {
 		t.Errorf("it is refused: %s", a.GuardReason)
-	}
-}
-
-// TestRefusedIsWithheld: why guards have refused what was proposed is in neither the reason nor the
-// notices of a question of which that is withheld (cases.md 7.2).
-func TestRefusedIsWithheld(t *testing.T) {
-	b := newBench(t, func(c *runner.Config) {
-		c.Guards = []guard.Checker{reject("finish", verdict.Retry, "house", "not to finish on Sundays")}
-	})
-	b.said(map[string]string{"a": "finish", "b": "finish"})
-	m := b.machine(def{states: `"open":{"transitions":{"finish":"done","again":"open"}},"done":{}`, who: []string{fn("a"), human("ann"), arb("firstProposal")}})
-	plain := b.start(m)
-	for b.step(plain).Status == runner.TickRejected {
-	}
-	if q, err := b.r.Question(b.ctx, b.now(plain), "ann"); err != nil || !strings.Contains(q.Reason, "Sundays") || len(q.Notices) == 0 {
-		t.Fatalf("shown are %q and %q: %v", q.Reason, q.Notices, err)
-	}
-	s := withholding(b, "collapse")
-	for b.step(s).Status == runner.TickRejected {
-	}
-	q, err := b.r.Question(b.ctx, b.now(s), "ann")
-	if b.ok(err); q.Withheld == nil || strings.Contains(q.Reason, "finish") || len(q.Notices) != 0 {
-		t.Errorf("withheld are %q and %q", q.Reason, q.Notices)
 	}
 }
 
