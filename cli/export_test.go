@@ -38,6 +38,10 @@ var JSONLines = map[string]any{
 	"`dialai keys list`":   api.Key{},
 	"`dialai keys create`": api.MadeKey{},
 	"`dialai metrics`":     report.Metrics{},
+
+	"`dialai serve`":         servingLine{},
+	"`dialai serve --check`": servingCheck{},
+
 	"`dialai specialists`": api.Specialist{},
 
 	"`dialai trust list`":      report.Trusted{},

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/dialai/dialai/cli/internal/render"
@@ -32,19 +33,35 @@ import (
 // or SIGHUP, as a closed terminal sends it unless it is ignored, ends the command in good order, and what was
 // recorded stays; a second one ends the process at once.
 func Main(ctx context.Context, registry strategies.Registry, args []string) int {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it ignored
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(ctx, signals...)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	a := &app{
 		registry: registry, in: newInput(ctx, os.Stdin), out: os.Stdout, err: os.Stderr,
 		lookup: os.LookupEnv,
 	}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it ignored
+		go a.hangups(cancel)
+	}
 	a.Program, a.Width = programName(os.Args[0]), render.TableWidth(os.Stdout)
 	return a.main(ctx, args)
+}
+
+// hangups ends the command at the first SIGHUP, unless it takes that for something else.
+func (a *app) hangups(end func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	for range c {
+		if f := a.hangup.Load(); f != nil {
+			(*f)()
+			continue
+		}
+		signal.Stop(c)
+		end()
+		return
+	}
 }
 
 // An app is one call of the program.
@@ -55,8 +72,9 @@ type app struct {
 	lookup   func(string) (string, bool) // the environment
 	ctx      context.Context             //nolint:containedctx // it lives as long as the call
 	flags
-	tape    webhook.Tape // of a run that is recorded or replayed; else nil
-	session string       // the one that is being run, "" if there is none
+	tape    webhook.Tape           // of a run that is recorded or replayed; else nil
+	session string                 // the one that is being run, "" if there is none
+	hangup  atomic.Pointer[func()] // what SIGHUP does; nil ends the command
 }
 
 // programName returns what is printed for this program in commands: dialai for the

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/control"
@@ -41,6 +43,9 @@ import (
 
 // serveFlags are those of serve.
 type serveFlags struct {
+	config     string
+	only       bool // check, and end
+	proxies    []string
 	listen     []string
 	hosts      []string
 	origins    []string
@@ -77,9 +82,21 @@ Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`
   dialai serve --listen 127.0.0.1:9000 --listen unix:/run/dialai.sock
   dialai keys create carol --role human --human carol
   dialai serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, f) },
 	}
-	flags := cmd.Flags()
+	f.register(cmd.Flags())
+	complete(cmd, "auth", authKeys, authNone)
+	complete(cmd, "drive", "on", "off")
+	complete(cmd, "log-level", "debug", "info", "warn", "error")
+	complete(cmd, "log-format", "text", "json")
+	return cmd
+}
+
+// register declares the flags.
+func (f *serveFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.config, "config", "", "a `file` with settings, JSON or YAML, by the names of these flags (tlsCert for --tls-cert)")
+	flags.BoolVar(&f.only, "check", false, "say what the settings are and whether they are right, and end")
+	flags.StringArrayVar(&f.proxies, "behind-proxy", nil, "the `addresses` of proxies in front of the server, such as 10.0.0.0/8: only they may call, and say for whom (may be repeated)")
 	flags.StringArrayVar(&f.listen, "listen", nil, "an `address` to listen at: HOST:PORT, or unix:PATH (may be repeated)")
 	flags.StringArrayVar(&f.hosts, "host", nil, "a `name` under which the server is reached, beside those of its addresses (may be repeated)")
 	flags.StringArrayVar(&f.origins, "cors-origin", nil, "the `origin` of pages elsewhere that may call, with a key (may be repeated)")
@@ -96,11 +113,6 @@ Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`
 	flags.Float64Var(&f.rates.Write, "rate-write", 20, "how many requests of a key that write are answered in a second, twice as many at once (0: any `number`)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "which lines are logged on stderr: debug, info, warn or `error`")
 	flags.StringVar(&f.logFormat, "log-format", "", "`how` they are written: text or json (default: text on a terminal)")
-	complete(cmd, "auth", authKeys, authNone)
-	complete(cmd, "drive", "on", "off")
-	complete(cmd, "log-level", "debug", "info", "warn", "error")
-	complete(cmd, "log-format", "text", "json")
-	return cmd
 }
 
 const (
@@ -124,6 +136,11 @@ func (f *serveFlags) check() error {
 			return hinted(usage("--cors-origin is %q, not the origin of a page", o), "such as https://console.example.com; every page of the web (*) cannot be let in")
 		}
 	}
+	for _, p := range f.proxies {
+		if _, err := netip.ParsePrefix(p); err != nil {
+			return hinted(usage("--behind-proxy is %q, which names no addresses", p), "such as 10.0.0.0/8, or 192.0.2.7/32 for one")
+		}
+	}
 	switch {
 	case (f.cert == "") != (f.key == ""):
 		return usage("--tls-cert and --tls-key: one needs the other")
@@ -138,10 +155,9 @@ func (f *serveFlags) check() error {
 }
 
 // open listens at the addresses, none of which may be for others without keys and TLS.
-func (f *serveFlags) open(port string) (list []net.Listener, err error) {
-	addresses := f.listen
-	if len(addresses) == 0 {
-		addresses = []string{net.JoinHostPort("127.0.0.1", cmp.Or(port, "8420"))}
+func (f *serveFlags) open() (list []net.Listener, err error) {
+	if err := f.checkAddresses(); err != nil {
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -150,8 +166,8 @@ func (f *serveFlags) open(port string) (list []net.Listener, err error) {
 			}
 		}
 	}()
-	for _, address := range addresses {
-		l, err := f.listenAt(address)
+	for _, address := range f.addresses() {
+		l, err := listenAt(address)
 		if err != nil {
 			return list, err
 		}
@@ -160,22 +176,56 @@ func (f *serveFlags) open(port string) (list []net.Listener, err error) {
 	return list, nil
 }
 
-func (f *serveFlags) listenAt(address string) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		l, err := net.Listen("unix", path)
-		if err != nil {
-			return nil, err
+// defaultListen is where a server listens that is told nothing.
+const defaultListen = "127.0.0.1:8420"
+
+func (f *serveFlags) addresses() []string {
+	if len(f.listen) == 0 {
+		return []string{defaultListen}
+	}
+	return f.listen
+}
+
+// checkAddresses returns what is wrong with the addresses, none of which may be for others
+// without keys and TLS, by itself or by a proxy.
+func (f *serveFlags) checkAddresses() error {
+	for _, address := range f.addresses() {
+		if strings.HasPrefix(address, "unix:") {
+			continue
 		}
-		return l, os.Chmod(path, 0o600)
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return hinted(usage("--listen is %q, not HOST:PORT or unix:PATH", address), "such as 127.0.0.1:8420")
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && (f.auth != authKeys || f.cert == "" && len(f.proxies) == 0) {
+			return hinted(usage("--listen %s is for others, too, and needs keys and TLS", address), "make keys with dialai keys, add --tls-cert FILE --tls-key FILE, or --behind-proxy where a proxy does TLS, or listen at 127.0.0.1")
+		}
 	}
-	host, _, err := net.SplitHostPort(address)
+	return nil
+}
+
+func listenAt(address string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(address, "unix:")
+	if !ok {
+		return net.Listen("tcp", address)
+	}
+	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, hinted(usage("--listen is %q, not HOST:PORT or unix:PATH", address), "such as 127.0.0.1:8420")
+		return nil, err
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && (f.auth != authKeys || f.cert == "") {
-		return nil, hinted(usage("--listen %s is for others, too, and needs keys and TLS", address), "make keys with dialai keys, add --tls-cert FILE --tls-key FILE, or listen at 127.0.0.1")
+	return l, os.Chmod(path, 0o600)
+}
+
+// checkCertificate returns what is wrong with the certificate, if one is named.
+func (f *serveFlags) checkCertificate() error {
+	if f.cert == "" {
+		return nil
 	}
-	return net.Listen("tcp", address)
+	_, err := (&certificate{certFile: f.cert, keyFile: f.key}).load()
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	return nil
 }
 
 // names are those under which the server may be called.
@@ -196,8 +246,9 @@ func (f *serveFlags) names(public string) []string {
 	return slices.Compact(names)
 }
 
-func (a *app) serve(ctx context.Context, f *serveFlags) error {
-	if err := f.check(); err != nil {
+func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
+	ctx := cmd.Context()
+	if err := cmp.Or(a.configure(f, cmd), f.check()); err != nil {
 		return err
 	}
 	remembers, err := a.openControl(ctx, f.control)
@@ -205,11 +256,15 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 		return err
 	}
 	defer remembers.Close()
-	who, err := a.callers(ctx, f, remembers)
+	again := &reloading{app: a, given: cmd.Flags(), config: f.config, level: &slog.LevelVar{}}
+	who, err := a.callers(ctx, f, remembers, again)
 	if err != nil {
 		return err
 	}
-	listeners, err := f.open(a.env("DIALAI_PORT"))
+	if f.only {
+		return cmp.Or(f.checkAddresses(), f.checkCertificate(), a.tellSettings(f, cmd))
+	}
+	listeners, err := f.open()
 	if err != nil {
 		return err
 	}
@@ -218,7 +273,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 			l.Close()
 		}
 	}()
-	log := a.logger(f)
+	log := a.logger(f, again.level)
+	again.log = log
 	var carry *driver.Driver
 	var web *server.Server
 	e, err := a.engineFor(ctx, starts, func(c session.Change) {
@@ -245,6 +301,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err := a.tellServing(f, listeners); err != nil {
 		return err
 	}
+	hangup := func() { again.again(web) }
+	a.hangup.Store(&hangup)
+	defer a.hangup.Store(nil)
 	return a.serveUntil(ctx, f, e, web, carry, listeners)
 }
 
@@ -270,12 +329,15 @@ func (a *app) openControl(ctx context.Context, name string) (closableControl, er
 	return c, nil
 }
 
+// tokensFile is the variable that names a file of tokens.
+const tokensFile = "DIALAI_TOKENS_FILE"
+
 // minToken is how long the key of an administrator has to be, in bytes.
 const minToken = 16
 
 // callers finds out who may call: whoever has a key, where there are any, else who has that
 // of this computer.
-func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Store) (server.Authenticator, error) {
+func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Store, again *reloading) (server.Authenticator, error) {
 	if f.auth == authNone {
 		return server.Local(""), nil
 	}
@@ -285,6 +347,15 @@ func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Stor
 			return nil, usage("DIALAI_API_TOKEN has fewer than %d characters", minToken)
 		}
 		list = append(list, server.Administrator("token", token))
+		f.auth = authKeys
+	}
+	if path := a.env(tokensFile); path != "" {
+		keys, err := a.readTokens(path)
+		if err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+		again.tokens = server.NewTokens(keys, clock)
+		list = append(list, again.tokens)
 		f.auth = authKeys
 	}
 	stored, err := remembers.Keys(ctx, control.Query{Limit: 1})
@@ -312,7 +383,12 @@ func (a *app) serverConfig(f *serveFlags, e *engine, log *slog.Logger) server.Co
 	checks := runner.Checks()
 	checks.Model, checks.Secret = llm.CheckModel, packs.HoldsSecret
 	_, shared := e.store.(*store.SQLite)
+	var proxies []netip.Prefix
+	for _, p := range f.proxies {
+		proxies = append(proxies, netip.MustParsePrefix(p)) // it was checked
+	}
 	return server.Config{
+		Proxies: proxies,
 		Runner: e.Runner, Checks: checks, Hosts: f.names(a.env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: buildInfo().Version, Log: log, Shared: shared,
 	}
 }
@@ -347,8 +423,7 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *engine, web *ser
 }
 
 // logger writes what happens to stderr.
-func (a *app) logger(f *serveFlags) *slog.Logger {
-	var level slog.Level
+func (a *app) logger(f *serveFlags, level *slog.LevelVar) *slog.Logger {
 	_ = level.UnmarshalText([]byte(f.logLevel)) // it was checked
 	o := &slog.HandlerOptions{Level: level}
 	if f.logFormat == "json" || f.logFormat == "" && !render.IsTerminal(a.err) {
@@ -437,16 +512,21 @@ func (a *app) serverKey() (string, error) {
 	return fresh, errors.Join(err, file.Sync(), file.Close())
 }
 
-// readServerKey reads the key of this computer, which nobody else may.
-func readServerKey(path string) (string, error) {
+// readPrivate reads a file that nobody else may read.
+func readPrivate(path string, k files.Kind) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", hinted(fmt.Errorf("%s can be read by others", path), "chmod 600 %s, or remove it: the next start writes another key", render.Quote(path))
+		return nil, hinted(fmt.Errorf("%s can be read by others", path), "chmod 600 %s", render.Quote(path))
 	}
-	text, err := files.ReadRegular(path, files.ServerKey)
+	return files.ReadRegular(path, k)
+}
+
+// readServerKey reads the key of this computer.
+func readServerKey(path string) (string, error) {
+	text, err := readPrivate(path, files.ServerKey)
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,13 +26,33 @@ type served struct {
 	cmd  *exec.Cmd
 	url  string
 	key  string
-	logs *bytes.Buffer
+	logs *lines
+}
+
+// lines are what a process that runs has written.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write appends.
+func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+// String returns all.
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // serve starts the server, and returns once it listens.
 func (d *desk) serve(args ...string) *served {
 	d.Helper()
-	s := &served{desk: d, cmd: d.command(append([]string{"serve", "--listen", "127.0.0.1:0", "--json"}, args...)...), logs: &bytes.Buffer{}}
+	s := &served{desk: d, cmd: d.command(append([]string{"serve", "--listen", "127.0.0.1:0", "--json"}, args...)...), logs: &lines{}}
 	out, err := s.cmd.StdoutPipe()
 	d.must(err)
 	s.cmd.Stderr = s.logs
@@ -58,7 +80,7 @@ func (s *served) end(signal os.Signal, want int) {
 	if signal == syscall.SIGKILL {
 		return
 	}
-	s.exits(err, want, s.logs)
+	s.exits(err, want, bytes.NewBufferString(s.logs.String()))
 }
 
 // call sends a request; v, unless nil, is what the answer is read into.
@@ -113,6 +135,62 @@ func (s *served) rules(want int, q shown, v any, header ...string) {
 	s.call(want, "POST", "/v1/sessions/"+q.Session.SessionID+"/decisions?wait=20s", map[string]any{
 		"transitionName": "on", "roundId": q.Session.Question.RoundID, "questionDigest": q.Session.Question.Digest,
 	}, v, header...)
+}
+
+// TestReread: SIGHUP has the settings and the tokens read again; what is wrong in them changes
+// nothing, and nothing else ends the server.
+func TestReread(t *testing.T) {
+	d := newDesk(t)
+	write := func(name, text string) string {
+		path := filepath.Join(d.dir, name)
+		d.must(os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	token := func(credential string) string {
+		return fmt.Sprintf(`[{"id":"ci","hash":"sha256:%x","role":"viewer","machines":["*"]}]`, sha256.Sum256([]byte(credential)))
+	}
+	tokens, config := write("tokens.json", token("the-first-token")), write("server.yaml", "rateRead: 1\n")
+	d.env = append(d.env, "DIALAI_TOKENS_FILE="+tokens)
+	s := d.serve("--config", config)
+	answered := func(key string) int {
+		s.key = key
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1", nil)
+		d.must(err)
+		req.Header.Set("Authorization", "Bearer "+key)
+		resp, err := http.DefaultClient.Do(req)
+		d.must(err)
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if first, second, third := answered("the-first-token"), answered("the-first-token"), answered("the-first-token"); first != 200 || second != 200 || third != 429 {
+		t.Errorf("at one in a second, three at once are answered %d, %d, %d", first, second, third)
+	}
+	until := func(key string, want int) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); answered(key) != want; {
+			if time.Now().After(end) {
+				t.Fatalf("%s is answered %d, not %d\n%s", key, answered(key), want, s.logs)
+			}
+		}
+	}
+	write("tokens.json", token("the-second-token"))
+	write("server.yaml", "rateRead: 0\n")
+	d.must(s.cmd.Process.Signal(syscall.SIGHUP))
+	until("the-second-token", 200)
+	write("tokens.json", "[{}]")
+	write("server.yaml", "rateRead: fast\n")
+	d.must(s.cmd.Process.Signal(syscall.SIGHUP))
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(s.logs.String(), "server.yaml:1:11"); { // with any number in a second, as before
+		if got := answered("the-second-token"); got != 200 || time.Now().After(end) {
+			t.Fatalf("with files that are wrong: %d\n%s", got, s.logs)
+		}
+	}
+	s.end(syscall.SIGTERM, 0)
+	for _, want := range []string{"tokens.json:1:2", "server.yaml:1:11", "read again"} {
+		if !strings.Contains(s.logs.String(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, s.logs)
+		}
+	}
 }
 
 // TestServe is the day of a server: sessions come to their questions by themselves, commands

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func (s *Server) wrap(routes *http.ServeMux) http.Handler {
 	h := s.authenticated(s.recorded(routes))
 	h = s.sized(h)
 	h = s.fromOrigin(origins.Handler(h))
-	h = s.atHost(h)
+	h = s.behindProxy(s.atHost(h))
 	return s.logged(s.recovered(h))
 }
 
@@ -105,6 +106,39 @@ func (s *Server) atHost(next http.Handler) http.Handler {
 		if len(s.config.Hosts) > 0 && !health && !overSocket(r) && !slices.Contains(s.config.Hosts, hostOf(r.Host)) {
 			writeProblem(w, r, &api.Error{Status: http.StatusMisdirectedRequest, Code: "bad_host", Detail: "this server does not go by that name", Hint: "--host NAME makes it one of its names"})
 			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// behindProxy refuses who does not come through a proxy, where there are some, and has the
+// request be that of whom the proxy speaks for.
+func (s *Server) behindProxy(next http.Handler) http.Handler {
+	if len(s.config.Proxies) == 0 {
+		return next
+	}
+	proxy := func(address string) bool {
+		ip, err := netip.ParseAddr(strings.TrimSpace(address))
+		return err == nil && slices.ContainsFunc(s.config.Proxies, func(p netip.Prefix) bool { return p.Contains(ip.Unmap()) })
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !overSocket(r) && !proxy(addressOf(r)) {
+			writeProblem(w, r, &api.Error{Status: http.StatusForbidden, Code: "not_through_proxy", Detail: "this server is called through its proxy", Hint: "--behind-proxy says where that is"})
+			return
+		}
+		r = r.Clone(r.Context())
+		if hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ","); !overSocket(r) {
+			for _, hop := range slices.Backward(hops) {
+				if hop = strings.TrimSpace(hop); hop == "" {
+					break
+				}
+				if r.RemoteAddr = hop; !proxy(hop) {
+					break // what is before it, anybody may have written
+				}
+			}
+		}
+		if host := r.Header.Get("X-Forwarded-Host"); host != "" {
+			r.Host = host
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -202,6 +202,7 @@ var explained = map[string]string{
 	"too_many_streams":       "The key has as many streams open as it may. End one of them.",
 	"too_slow":               "The body of the request did not come in time.",
 	"too_large":              "The body is larger than 1 MiB.",
+	"not_through_proxy":      "The server is behind a proxy, and the request did not come through it.",
 	"cannot_start":           "Something that the machine needs is missing here: a function, a variable, an address that may be called.",
 	"unknown_strategy":       "The machine names a strategy that is not known here.",
 	"quota_exceeded":         "The tenant may not have more at a time.",

@@ -51,6 +51,15 @@ func newLimits(rates Rates, now func() time.Time) *limits {
 	return &limits{rates: rates, now: now, buckets: lru.New[bucket, *rate.Limiter](maxCallers), streams: map[string]int{}}
 }
 
+// SetRates replaces the Rates of the Config.
+func (s *Server) SetRates(r Rates) {
+	s.limits.mu.Lock()
+	defer s.limits.mu.Unlock()
+	if s.limits.rates != r {
+		s.limits.rates, s.limits.buckets = r, lru.New[bucket, *rate.Limiter](maxCallers)
+	}
+}
+
 // take counts a request; how long to wait before the next attempt, 0 if it may go on.
 func (l *limits) take(of bucket, limit rate.Limit) time.Duration {
 	if limit <= 0 {
@@ -71,10 +80,12 @@ func (l *limits) take(of bucket, limit rate.Limit) time.Duration {
 // request counts a request of a caller.
 func (l *limits) request(p *Principal, r *http.Request) time.Duration {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	l.mu.Lock()
 	limit := l.rates.Write
 	if reads {
 		limit = l.rates.Read
 	}
+	l.mu.Unlock()
 	return l.take(bucket{p.Tenant + "\x00" + p.Subject, reads}, rate.Limit(limit))
 }
 

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"path"
 	"reflect"
 	"strings"
@@ -57,6 +58,9 @@ type Config struct {
 	Shared bool
 	// Hosts are the names under which browsers may call; empty allows any. Ports do not count.
 	Hosts []string
+	// Proxies are in front of the server, if there are any: nobody else may call it, but over a
+	// Unix socket, and they say for whom they do (X-Forwarded-For, X-Forwarded-Host).
+	Proxies []netip.Prefix
 	// Origins are those of pages elsewhere that may call, with a key.
 	Origins []string
 	// WaitMax is how long a request may wait for a session to settle; 0 means a minute.

@@ -42,11 +42,14 @@ var (
 	Vectors   = Kind{"file of vectors", 64 << 20}
 	Telemetry = Kind{"certificate or key", 1 << 20}
 	ServerKey = Kind{"key of a server", 4 << 10}
+	// ServerConfig and Tokens are what a server is told.
+	ServerConfig = Kind{"settings of a server", 1 << 20}
+	Tokens       = Kind{"tokens of a server", 1 << 20}
 )
 
 // Kinds returns all kinds, for the documentation.
 func Kinds() []Kind {
-	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry, ServerKey}
+	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry, ServerKey, ServerConfig, Tokens}
 }
 
 // ErrTooLarge is wrapped if a file has more bytes than its kind.

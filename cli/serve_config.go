@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/server"
+	"github.com/dialai/dialai/specialist"
+)
+
+// The settings of a server: a flag beats the environment, that beats the file of --config,
+// and that beats what is so without a word. The file has the names of the flags, as JSON
+// writes names (tlsCert for --tls-cert). SIGHUP has the file and that of the tokens read again:
+// what may change while the server runs does, and what is wrong changes nothing.
+
+// memberOf returns the name of a flag in the file.
+func memberOf(flag string) string {
+	words := strings.Split(flag, "-")
+	for i, w := range words[1:] {
+		words[i+1] = strings.ToUpper(w[:1]) + w[1:]
+	}
+	return strings.Join(words, "")
+}
+
+// settings are the flags that the file may have.
+func settings(sets ...*pflag.FlagSet) map[string]*pflag.Flag {
+	known := map[string]*pflag.Flag{}
+	for _, flags := range sets {
+		flags.VisitAll(func(f *pflag.Flag) {
+			if f.Name != "config" && f.Name != "check" && f.Name != "help" {
+				known[memberOf(f.Name)] = f
+			}
+		})
+	}
+	return known
+}
+
+// serveSettings are those of a command.
+func serveSettings(cmd *cobra.Command) map[string]*pflag.Flag {
+	known := settings(cmd.LocalNonPersistentFlags())
+	known["store"] = cmd.InheritedFlags().Lookup("store")
+	return known
+}
+
+// configure takes up what the environment and the file say where no flag does.
+func (a *app) configure(f *serveFlags, cmd *cobra.Command) error {
+	flags := cmd.Flags()
+	if port := a.env("DIALAI_PORT"); port != "" && !flags.Changed("listen") {
+		if err := flags.Set("listen", "127.0.0.1:"+port); err != nil {
+			return err
+		}
+	}
+	if text := a.env("DIALAI_CORS_ORIGINS"); text != "" && !flags.Changed("cors-origin") {
+		for origin := range strings.SplitSeq(text, ",") {
+			if err := flags.Set("cors-origin", strings.TrimSpace(origin)); err != nil {
+				return err
+			}
+		}
+	}
+	if f.config == "" {
+		return nil
+	}
+	return a.readConfig(f.config, serveSettings(cmd))
+}
+
+// readConfig sets the flags that a file has and nothing else has set.
+func (a *app) readConfig(path string, known map[string]*pflag.Flag) error {
+	data, err := a.readFile(path, files.ServerConfig)
+	if err != nil {
+		return err
+	}
+	return machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(section, &members); err != nil {
+			return []machine.Problem{{Code: "bad-type", Message: "the settings of a server are an object"}}
+		}
+		names := slices.Sorted(maps.Keys(known))
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			at := machine.Problem{Path: "/" + machine.EscapePointer(name)}
+			flag := known[name]
+			if flag == nil {
+				at.Code, at.Message, at.Hint = "unknown-field", fmt.Sprintf("a server has no setting %q", name), machine.DidYouMean(name, names)
+				problems = append(problems, at)
+				continue
+			}
+			texts, ok := textsOf(members[name], flag.Value.Type() == "stringArray")
+			if !ok {
+				at.Code, at.Message = "bad-value", name+" is "+string(members[name])+", not "+kindsOfFlags[flag.Value.Type()]
+				problems = append(problems, at)
+				continue
+			}
+			if flag.Changed {
+				continue
+			}
+			for _, text := range texts {
+				if flag.Value.Set(text) != nil {
+					at.Code, at.Message = "bad-value", fmt.Sprintf("%s is %s, not %s", name, members[name], kindsOfFlags[flag.Value.Type()])
+					problems = append(problems, at)
+				}
+			}
+		}
+		return problems
+	})
+}
+
+// kindsOfFlags are what flags of a type take.
+var kindsOfFlags = map[string]string{"string": "a text", "stringArray": "a list of texts", "int": "a whole number", "float64": "a number", "duration": "a time such as 30s", "bool": "true or false"}
+
+// textsOf returns a value as a flag takes it.
+func textsOf(value json.RawMessage, several bool) (texts []string, ok bool) {
+	var v any
+	if json.Unmarshal(value, &v) != nil {
+		return nil, false
+	}
+	list, isList := v.([]any)
+	if isList != several {
+		if !several {
+			return nil, false
+		}
+		list = []any{v}
+	}
+	if !several {
+		list = []any{v}
+	}
+	for _, one := range list {
+		switch one := one.(type) {
+		case string:
+			texts = append(texts, one)
+		case float64, bool:
+			texts = append(texts, string(value))
+		default:
+			return nil, false
+		}
+	}
+	return texts, true
+}
+
+// A servingCheck is what --check prints.
+type servingCheck struct {
+	V        int            `json:"v"`
+	Kind     string         `json:"kind"` // "settings"
+	Settings map[string]any `json:"settings"`
+}
+
+// tellSettings prints what the server would do.
+func (a *app) tellSettings(f *serveFlags, cmd *cobra.Command) error {
+	out := servingCheck{V: 1, Kind: "settings", Settings: map[string]any{}}
+	for name, flag := range serveSettings(cmd) {
+		switch v := flag.Value.(type) {
+		case pflag.SliceValue:
+			out.Settings[name] = append([]string{}, v.GetSlice()...)
+		default:
+			out.Settings[name] = v.String()
+		}
+	}
+	if out.Settings["auth"] = f.auth; len(f.listen) == 0 {
+		out.Settings["listen"] = []string{defaultListen}
+	}
+	for _, name := range []string{"DIALAI_API_TOKEN", "DIALAI_SERVER_KEY"} {
+		if a.env(name) != "" {
+			out.Settings[name] = "[set]"
+		}
+	}
+	for _, name := range []string{tokensFile, "DIALAI_PUBLIC_URL"} {
+		if text := a.env(name); text != "" {
+			out.Settings[name] = packs.Redact(text)
+		}
+	}
+	if a.flags.JSON {
+		return render.JSON(a.out, out)
+	}
+	var rows [][]string
+	for _, name := range slices.Sorted(maps.Keys(out.Settings)) {
+		rows = append(rows, []string{name, strings.Trim(fmt.Sprint(out.Settings[name]), "[]")})
+	}
+	return render.Table(a.out, rows)
+}
+
+// A storedToken is an entry of the file of tokens: a key that is kept as its hash, and one grant.
+type storedToken struct {
+	ID        string           `json:"id"`
+	Hash      string           `json:"hash"`
+	Tenant    string           `json:"tenant"`
+	ExpiresAt *specialist.Time `json:"expiresAt"`
+	control.Grant
+}
+
+// readTokens reads the file that DIALAI_TOKENS_FILE names.
+func (a *app) readTokens(path string) (keys []control.Key, err error) {
+	data, err := readPrivate(path, files.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	return keys, machine.ParseSection(path, data, nil, func(section []byte) (problems []machine.Problem) {
+		var list []json.RawMessage
+		if json.Unmarshal(section, &list) != nil {
+			return []machine.Problem{{Code: "bad-type", Message: "a file of tokens is a list", Hint: "of {id, hash: \"sha256:…\", role, machines}"}}
+		}
+		seen := map[string]bool{}
+		for i, raw := range list {
+			key, member, err := tokenOf(raw, seen)
+			if err != nil {
+				problems = append(problems, machine.Problem{Path: fmt.Sprintf("/%d%s", i, member), Code: "bad-token", Message: err.Error()})
+				continue
+			}
+			keys = append(keys, key)
+		}
+		return problems
+	})
+}
+
+// tokenOf reads one entry. member is the pointer to what is wrong in it.
+func tokenOf(raw []byte, seen map[string]bool) (k control.Key, member string, err error) {
+	var t storedToken
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&t); err != nil {
+		return k, "", fmt.Errorf("not a token: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	switch {
+	case t.ID == "":
+		return k, "", fmt.Errorf("id is missing")
+	case seen[t.ID]:
+		return k, "/id", fmt.Errorf("id %q is there twice", t.ID)
+	}
+	seen[t.ID] = true
+	k = control.Key{ID: t.ID, Tenant: t.Tenant, Grants: []control.Grant{t.Grant}}
+	if t.ExpiresAt != nil {
+		k.ExpiresAt = *t.ExpiresAt
+	}
+	if err := k.Hash.UnmarshalText([]byte(t.Hash)); err != nil {
+		return k, "/hash", fmt.Errorf("hash of token %q is not sha256: and 64 hex digits", t.ID)
+	}
+	if err := t.Grant.Check(); err != nil {
+		return k, "", err
+	}
+	return k, "", nil
+}
+
+// A reloading is what a server takes up anew when it is told to (SIGHUP).
+type reloading struct {
+	app    *app
+	given  *pflag.FlagSet // what the command was called with
+	config string
+	tokens *server.Tokens // nil if there is no file of them
+	level  *slog.LevelVar
+	log    *slog.Logger
+}
+
+// again reads the files again. What is wrong in one changes nothing of it, and is logged.
+func (r *reloading) again(web *server.Server) {
+	if r.tokens != nil {
+		if keys, err := r.app.readTokens(r.app.env(tokensFile)); err != nil {
+			r.log.Error("the tokens stay as they were", "error", packs.Redact(err.Error()))
+		} else {
+			r.tokens.Set(keys)
+		}
+	}
+	if r.config == "" {
+		return
+	}
+	f, flags := &serveFlags{}, pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	f.register(flags)
+	flags.String("store", "", "") // which cannot change, and may be in the file
+	r.given.Visit(func(g *pflag.Flag) {
+		if flags.Lookup(g.Name) != nil && g.Value.Type() != "stringArray" {
+			_ = flags.Set(g.Name, g.Value.String()) // it was taken once
+		}
+	})
+	if err := cmp.Or(r.app.readConfig(r.config, settings(flags)), f.check()); err != nil {
+		r.log.Error("the settings stay as they were", "error", packs.Redact(err.Error()))
+		return
+	}
+	web.SetRates(f.rates)
+	_ = r.level.UnmarshalText([]byte(f.logLevel)) // it was checked
+	r.log.Info("settings and tokens were read again")
+}
