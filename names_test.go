@@ -42,9 +42,7 @@ var offered = map[string]string{
 	"driver.Standby": "carries the sessions of a program on: see its example",
 	"driver.Stalled": "carries the sessions of a program on: see its example",
 
-	"client.New":     "calls a server: see its example",
-	"client.Now":     "calls a server: see its example",
-	"client.Problem": "calls a server: see its example",
+	"client.Now": "calls a server: see its example",
 
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",
@@ -96,7 +94,6 @@ var offered = map[string]string{
 	"session.CodeNoQuorum":     "a word of the log, for who reads it",
 	"session.CodeWithheld":     "a word of the log, for who reads it",
 	"session.KindAdopted":      "a word of the log, for who reads it",
-	"session.KindAsked":        "a word of the log, for who reads it",
 	"session.KindProbed":       "a word of the log, for who reads it",
 	"session.KindRevealed":     "a word of the log, for who reads it",
 }

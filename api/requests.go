@@ -36,6 +36,23 @@ type Cost struct {
 	NumOutputTokens *int64       `json:"numOutputTokens,omitempty" minimum:"0"`
 }
 
+// CostOf returns a cost of which the engine says what of it was given.
+func CostOf(u specialist.Usage) (c Cost) {
+	if u.Given&specialist.CostGiven != 0 {
+		c.CostUSD = &u.CostUSD
+	}
+	for _, v := range []struct {
+		to   **int64
+		from *int64
+		bit  specialist.Given
+	}{{&c.LatencyMsec, &u.LatencyMsec, specialist.LatencyGiven}, {&c.NumInputTokens, &u.NumInputTokens, specialist.InputGiven}, {&c.NumOutputTokens, &u.NumOutputTokens, specialist.OutputGiven}} {
+		if u.Given&v.bit != 0 {
+			*v.to = v.from
+		}
+	}
+	return c
+}
+
 // Usage returns the cost as the engine takes it.
 func (c Cost) Usage() (u specialist.Usage) {
 	if c.CostUSD != nil {
@@ -239,6 +256,7 @@ type Caller struct {
 // An About is what a server says of itself.
 type About struct {
 	Version string `json:"version"`
+	Drives  bool   `json:"drives" doc:"the server carries sessions on by itself, unless another process does"`
 	Caller  Caller `json:"caller"`
 	Limits  Limits `json:"limits"`
 }

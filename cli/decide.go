@@ -133,7 +133,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	}
 	p := a.newPrinter()
 	defer p.status.Stop()
-	e, err := a.engine(ctx, writes, p.observe)
+	e, err := a.engine(ctx, writes, p)
 	if err != nil {
 		return err
 	}
@@ -283,10 +283,8 @@ func (a *app) liveSession(ctx context.Context, e *engine, id string) (*session.S
 	if err != nil || s.Status.Live() || s.Status == session.Stopped && !cancelled {
 		return s, err
 	}
-	//lint:ignore ST1005 these are the words of the specification
 	err = fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status)
 	if cancelled {
-		//lint:ignore ST1005 these are the words of the specification
 		err = fmt.Errorf("Session is not running: %s (cancelled: %s)", s.ID, s.Outcome().Reason)
 	}
 	if s.Status == session.Completed {

@@ -19,8 +19,10 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/llm"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/webhook"
@@ -47,7 +49,8 @@ var environment = []struct{ name, text string }{
 	{"GEMINI_API_KEY", "the key for models whose id begins with google/"},
 	{"OLLAMA_HOST", "the Ollama server of models whose id begins with ollama/, for example 127.0.0.1:11434; it may be private"},
 	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
-	{"DIALAI_API_TOKEN", "the key of an administrator of dialai serve, at least 16 characters; with it nobody rules but with a key that names the human"},
+	{"DIALAI_API_TOKEN", "the key of an administrator of dialai serve, at least 16 characters; with it nobody rules but with a key that names the human. With --server the key that is sent"},
+	{"DIALAI_BASE_URL", "the server at which dialai run and resume --remote work, as --server names it"},
 	{"DIALAI_PORT", "the port of 127.0.0.1 at which dialai serve listens without --listen (default: 8420)"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true; OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf or http/json, and not grpc"},
 	{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true puts what models are asked and say into traces"},
@@ -59,7 +62,7 @@ var environment = []struct{ name, text string }{
 }
 
 // reservedVariables are those of later versions.
-const reservedVariables = "DIALAI_BASE_URL, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS"
+const reservedVariables = "DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS"
 
 // environmentTopic is shown by dialai help environment.
 func environmentTopic() *cobra.Command {
@@ -147,6 +150,9 @@ var otherStore = regexp.MustCompile(`(?i)^(?:([a-z][a-z0-9+.-]+)://|(postgres(?:
 
 // keeps reports whether the store outlives this program.
 func (a *app) keeps() bool {
+	if a.flags.Server != "" {
+		return true
+	}
 	path, err := a.storePath()
 	return err == nil && path != ""
 }
@@ -217,9 +223,34 @@ func (a *app) present(path string) error {
 	return nil
 }
 
-// An engine is a runner with its store.
+// operations are what commands do with sessions that a server offers, too: a Runner has them,
+// and so has a server.
+type operations interface {
+	Session(ctx context.Context, id specialist.SessionID) (*session.Session, error)
+	Sessions(ctx context.Context, q session.ListQuery) ([]session.Summary, error)
+	Inbox(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) ([]runner.Question, session.Cursor, error)
+	Question(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (runner.Question, error)
+	Reveal(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID, by *session.Actor) (runner.Question, *session.Session, error)
+	Humans(ctx context.Context, s *session.Session) (ids []string, declared bool, err error)
+	Outcome(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (session.Outcome, error)
+	Start(ctx context.Context, m *machine.Machine, o runner.StartOptions) (*session.Session, error)
+	Run(ctx context.Context, id specialist.SessionID, o runner.RunOptions) (runner.Result, error)
+	Resume(ctx context.Context, id specialist.SessionID, o runner.ResumeOptions) (*session.Session, error)
+	Decide(ctx context.Context, in runner.Ruling) (runner.Arbitration, error)
+	Propose(ctx context.Context, in runner.Submission) (*specialist.Proposal, *session.Session, error)
+	Stop(ctx context.Context, id specialist.SessionID, why runner.Stopping) (*session.Session, error)
+	Fork(ctx context.Context, id specialist.SessionID, o runner.Forking) (*session.Session, error)
+}
+
+// here is the Runner of an engine. Its methods are beneath the operations, which are the
+// same ones but at a server.
+type here struct{ *runner.Runner }
+
+// An engine is a runner with its store, or a server.
 type engine struct {
-	*runner.Runner
+	operations
+	here
+	far    *remote // nil but at a server, where there is neither a Runner nor a store
 	store  closableStore
 	models *llm.Client
 	err    io.Writer
@@ -238,11 +269,14 @@ func (e *engine) knows(ctx context.Context, machineName string) error {
 
 // Close closes both, sends what telemetry is left, and says what the audit of models could not keep.
 func (e *engine) Close() error {
+	if e.far != nil {
+		return nil
+	}
 	e.stop()
 	if n := e.models.AuditFailures(); n > 0 {
 		fmt.Fprintf(e.err, "warning: %s of how models were asked could not be kept\n", render.Plural(int(n), "attempt"))
 	}
-	return errors.Join(e.Runner.Close(), e.store.Close())
+	return errors.Join(e.here.Close(), e.store.Close())
 }
 
 // with runs f with an engine that is closed afterwards.
@@ -316,7 +350,14 @@ func (a *app) panicked(p *runner.PanicError) {
 }
 
 // engine builds the runner that the environment and the flags describe.
-func (a *app) engine(ctx context.Context, does access, observer func(session.Change)) (*engine, error) {
+func (a *app) engine(ctx context.Context, does access, p *printer) (*engine, error) {
+	if a.flags.Server != "" {
+		return a.distant(ctx, p)
+	}
+	var observer func(session.Change)
+	if p != nil {
+		observer = p.observe
+	}
 	return a.engineFor(ctx, does, observer, true)
 }
 
@@ -347,5 +388,5 @@ func (a *app) engineFor(ctx context.Context, does access, observer func(session.
 	if !a.flags.Full {
 		a.flags.Short = (&shortener{list: r.Sessions, ctx: context.WithoutCancel(ctx)}).short
 	}
-	return &engine{r, s, models, a.err, stop}, nil
+	return &engine{operations: r, here: here{r}, store: s, models: models, err: a.err, stop: stop}, nil
 }

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/api"
 
@@ -79,4 +82,12 @@ var JSONLines = map[string]any{
 	"A part of the rounds":    render.PointLine{},
 	"A made-up voter":         render.VoterLine{},
 	"Something that happened": render.EventLine{},
+}
+
+// AtServer reports whether a command works at a server: one of the name, or that of a machine
+// file.
+func AtServer(name string) bool {
+	served, distant := distantCommands[name]
+	known := slices.ContainsFunc((&app{}).root().Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+	return served || !distant && !known
 }

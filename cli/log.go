@@ -9,8 +9,10 @@ import (
 	"github.com/dialai/dialai/api"
 
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/client"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/guardlog"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/spf13/cobra"
 )
@@ -55,6 +57,9 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				if err != nil {
 					return err
 				}
+				if e.far != nil {
+					return a.printDistantLog(cmd.Context(), e, out, s, v, f, from)
+				}
 				s, hidden, err := v.lookAtAll(cmd.Context(), e, s)
 				if err != nil {
 					return err
@@ -62,8 +67,8 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				if f.guard {
 					return a.printGuardLog(cmd.Context(), e, out, s, f, from, hidden)
 				}
-				if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) {
-					return hinted(usage("--payload is %q", f.payload), "without --guard it may be %s or %s", guardlog.PayloadRedacted, guard.PayloadFull)
+				if err := f.check(); err != nil {
+					return err
 				}
 				return a.printLog(cmd.Context(), e, out, s, &api.LogView{Redacted: f.payload == guardlog.PayloadRedacted, Hidden: hidden}, from)
 			})
@@ -76,6 +81,35 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 	cmd.Flags().StringVar(&f.payload, "payload", guardlog.PayloadRedacted, "what is written of texts: `redacted`, full or, with --guard, digest")
 	complete(cmd, "payload", guardlog.PayloadRedacted, string(guard.PayloadFull), string(guard.PayloadDigest))
 	return cmd
+}
+
+// check returns what is wrong with what is to be written of texts without --guard.
+func (f *guardLogFlags) check() error {
+	if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) {
+		return hinted(usage("--payload is %q", f.payload), "without --guard it may be %s or %s", guardlog.PayloadRedacted, guard.PayloadFull)
+	}
+	return nil
+}
+
+// printDistantLog prints the events of a session as a server shows them.
+func (a *app) printDistantLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, v *viewFlags, f *guardLogFlags, from int64) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if v.show {
+		if _, _, err := e.Reveal(ctx, s.ID, machine.SpecialistID(v.as), localActor()); err != nil {
+			return err
+		}
+	}
+	for event, err := range e.far.Log(ctx, s.ID.String(), client.EventQuery{Payload: f.payload, After: max(from-1, 0)}) {
+		if err != nil {
+			return e.far.told(err)
+		}
+		if err := a.LogLine(out, event); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, v *api.LogView, from int64) error {

@@ -94,6 +94,7 @@ func programName(path string) string {
 // flags are those of every command.
 type flags struct {
 	render.Style
+	distantFlags
 	prices       string
 	allowOutside bool
 }
@@ -139,6 +140,10 @@ func (a *app) main(ctx context.Context, args []string) int {
 
 // interrupted says what becomes of a session that was being run.
 func (a *app) interrupted() {
+	if a.flags.Server != "" && a.session != "" {
+		fmt.Fprintf(a.err, "interrupted; only watching has ended, the session goes on at the server. To see where it stands:\n  %s\n", a.Command("show", []string{a.session}))
+		return
+	}
 	if a.session == "" || !a.keeps() {
 		fmt.Fprintln(a.err, "interrupted"+render.When(a.session != "", "; "+gone))
 		return

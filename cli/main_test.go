@@ -30,7 +30,12 @@ func TestMain(m *testing.M) {
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
 	program := func(registry strategies.Registry) func() {
-		return func() { os.Exit(cli.Main(context.Background(), registry, os.Args[1:])) }
+		return func() {
+			if code, done := atDistance(); done {
+				os.Exit(code)
+			}
+			os.Exit(cli.Main(context.Background(), registry, os.Args[1:]))
+		}
 	}
 	testscript.Main(m, map[string]func(){
 		"dialai":    program(strategies.Registry{}),
@@ -63,9 +68,12 @@ func waits(ctx context.Context, _ specialist.Question) (specialist.Answer, error
 //	asked N                     fails unless models were asked N times
 //	stored FILE STORE           starts a session of a definition that loading refuses
 //	                            and a store may hold
+//	server                      starts dialai serve, SERVER is its address
 //	named FILE STORE ID...      starts sessions with these ids
-func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{
+func TestScript(t *testing.T) { testscript.Run(t, scripts()) }
+
+func scripts() testscript.Params {
+	return testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, ".data"))
@@ -75,10 +83,10 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand, "model": startModel, "asked": asked, "stored": startStored, "named": startNamed,
+			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand, "model": startModel, "asked": asked, "stored": startStored, "named": startNamed, "server": serveScript,
 		},
 		UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
-	})
+	}
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {

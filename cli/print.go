@@ -43,6 +43,7 @@ type printer struct {
 	shadow   *guardlog.Shadow      // nil unless other guards judge too
 	differs  []guardlog.ShadowLine // of the record that is being printed
 	hidden   bool                  // the event that is being printed is withheld
+	far      *remote               // the server of the session, nil for one of the store
 	asked    string                // digest of the question that was printed last
 }
 
@@ -82,6 +83,9 @@ func (p *printer) catchUp(s *session.Session) {
 
 // follow takes up a session where it stands.
 func (p *printer) follow(s *session.Session) {
+	if p.far != nil {
+		p.far.begin(s, s.Sequence)
+	}
 	p.a.session = s.ID.String()
 	p.headed = s
 	p.status.Follow(s)

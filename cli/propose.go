@@ -82,14 +82,13 @@ func (f *costFlags) usage(cmd *cobra.Command) (u specialist.Usage, err error) {
 func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.Submission) error {
 	p := a.newPrinter()
 	defer p.status.Stop()
-	e, err := a.engine(ctx, writes, p.observe)
+	e, err := a.engine(ctx, writes, p)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	s, err := a.liveSession(ctx, e, id)
 	if err == nil && s.Status == session.Stopped {
-		//lint:ignore ST1005 these are the words of the specification
 		err = hinted(fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status), "%s takes it up again", a.Command("resume", []string{s.ID.String()}))
 	}
 	if err != nil {

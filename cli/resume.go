@@ -97,7 +97,7 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 	if p.shadow, err = a.loadShadow(f.shadow); err != nil {
 		return err
 	}
-	e, err := a.engine(ctx, writes, p.observe)
+	e, err := a.engine(ctx, writes, p)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,10 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 		return err
 	}
 	p.follow(s)
-	if err := p.shadow.Follow(s, e.store.Records(ctx, s.ID, 1)); err != nil {
-		return err
+	if p.shadow != nil {
+		if err := p.shadow.Follow(s, e.store.Records(ctx, s.ID, 1)); err != nil {
+			return err
+		}
 	}
 	if s, err = e.Resume(ctx, s.ID, o); err != nil {
 		if refused, ok := errors.AsType[*runner.Error](err); ok && refused.Code == session.BadRaise {

@@ -40,8 +40,13 @@ what happened:
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		PersistentPreRunE: noEmptyFlags,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.runRoot(cmd, args, run) },
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			if err := noEmptyFlags(cmd, args); err != nil {
+				return err
+			}
+			return a.distance(cmd)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runRoot(cmd, args, run) },
 	}
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -49,6 +54,8 @@ what happened:
 	root.SetFlagErrorFunc(a.flagError)
 	p := root.PersistentFlags()
 	p.StringVar(&a.flags.Store, "store", "", "`where` sessions are kept: a path, sqlite:PATH, memory:, or env for DATABASE_URL (default: dialai/dialai.db in the user's data directory)")
+	p.StringVar(&a.flags.Server, "server", "", "work at a server of dialai serve in place of a store: its `URL`, or unix:PATH")
+	p.StringVar(&a.flags.keyFile, "key-file", "", "the `file` with the key for --server (default: DIALAI_API_TOKEN, else, at this computer, its server-key)")
 	p.StringVar(&a.flags.prices, "prices", "", "a `file` of what models cost, laid over the prices that are built in")
 	p.BoolVar(&a.flags.JSON, "json", false, "print JSON, one value a line")
 	p.BoolVarP(&a.flags.Quiet, "quiet", "q", false, "print only how it ended")

@@ -35,7 +35,6 @@ type runFlags struct {
 	wait        bool
 	strict      bool
 	interactive bool
-	remote      bool
 	shadow      string
 	inputFlags
 	tapeFlags
@@ -62,7 +61,7 @@ func (f *runFlags) add(cmd *cobra.Command, starts bool) {
 	flags.BoolVar(&f.wait, "wait", false, "stay while the only answers missing are those that come later, or a timer executes something; a --timeout that ends then leaves the session as it is")
 	flags.BoolVarP(&f.interactive, "interactive", "i", false, "ask here, at the terminal, when a human must decide")
 	guardsFlag(cmd, &f.shadow, "a guards or machine `file` whose guards judge every step beside those of the machine; what they say is shown where it differs, and has no effect", "shadow")
-	flags.BoolVar(&f.remote, "remote", false, "run at DIALAI_BASE_URL (not part of this version)")
+	flags.Bool("remote", false, "work at the server that DIALAI_BASE_URL names, as with --server")
 }
 
 func (f *runFlags) options() runner.RunOptions {
@@ -71,8 +70,6 @@ func (f *runFlags) options() runner.RunOptions {
 
 func (f *runFlags) check() error {
 	switch {
-	case f.remote:
-		return hinted(usage("running at a server is not part of this version"), "leave out --remote")
 	case f.maxSteps < 1:
 		return usage("--max-steps is %d, it must be at least 1", f.maxSteps)
 	case f.timeout <= 0:
@@ -168,17 +165,19 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 	if p.shadow, err = a.loadShadow(f.shadow); err != nil {
 		return err
 	}
-	e, err := a.engine(ctx, starts, p.observe)
+	e, err := a.engine(ctx, starts, p)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	all, err := everybody(ctx, e, m)
-	if err != nil {
-		return err
+	if e.far == nil { // a server asks with keys of its own
+		all, err := everybody(ctx, e, m)
+		if err != nil {
+			return err
+		}
+		a.warnKeys(e, all)
+		a.warnStarter(m, all, f.as)
 	}
-	a.warnKeys(e, all)
-	a.warnStarter(m, all, f.as)
 	s, err := e.Start(ctx, m, options)
 	switch {
 	case errors.Is(err, runner.ErrIllegal): // metaJson that is too large, and the like

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 
@@ -111,7 +112,7 @@ func sinceTime(text string, before specialist.Time) (specialist.Time, error) {
 func (a *app) sessions(ctx context.Context, e *engine, out *bufio.Writer, q session.ListQuery) error {
 	if a.flags.JSON && q.Limit == 0 {
 		var unread []error
-		for sum, err := range session.Each(ctx, e.Sessions, q) {
+		for sum, err := range e.each(ctx, q) {
 			if err != nil {
 				return err
 			}
@@ -128,7 +129,7 @@ func (a *app) sessions(ctx context.Context, e *engine, out *bufio.Writer, q sess
 	if q.Desc = true; limit > 0 {
 		q.Limit++ // whether there are more
 	}
-	for sum, err := range session.Each(ctx, e.Sessions, q) {
+	for sum, err := range e.each(ctx, q) {
 		if err != nil {
 			return err
 		}
@@ -143,10 +144,18 @@ func (a *app) sessions(ctx context.Context, e *engine, out *bufio.Writer, q sess
 	return errors.Join(a.Sessions(out, list, more, now()), errors.Join(unread...))
 }
 
+// each yields the summaries of a query, page by page as they are read.
+func (e *engine) each(ctx context.Context, q session.ListQuery) iter.Seq2[session.Summary, error] {
+	if e.far != nil {
+		return e.far.each(ctx, q)
+	}
+	return session.Each(ctx, e.Sessions, q)
+}
+
 // conceal takes out of a summary what would tell what is withheld in a session, or might in
 // one that cannot be read.
 func conceal(ctx context.Context, e *engine, sum *session.Summary) error {
-	if sum.Status == session.Completed || !session.MayTell(sum.Code) {
+	if e.far != nil || sum.Status == session.Completed || !session.MayTell(sum.Code) {
 		return nil
 	}
 	s, err := e.Session(ctx, sum.SessionID)

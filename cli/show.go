@@ -42,20 +42,28 @@ decide, each choice as a command to copy.`,
 			case err != nil:
 				return err
 			case a.flags.JSON:
-				return render.JSON(out, api.SessionOf(s, q))
+				return render.JSON(out, e.view(s, q))
 			case a.flags.Quiet:
 				_, err = fmt.Fprintf(out, "%s %s\n", s.Status, render.Clean(s.State.Name))
 				return err
 			}
-			return a.show(out, s, q)
+			return a.show(out, s, e.view(s, q).SessionView, q)
 		}),
 	}
 	v.add(cmd)
 	return cmd
 }
 
-func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
-	spent, asks := s.Spent(), s.OpenAsks()
+// view returns a session as it is shown to whoever is shown a question of it.
+func (e *engine) view(s *session.Session, q runner.Question) api.Session {
+	if e.far != nil {
+		return e.far.view(q)
+	}
+	return api.SessionOf(s, q)
+}
+
+func (a *app) show(out io.Writer, s *session.Session, v session.SessionView, q runner.Question) error {
+	spent, asks := v.Spent, s.OpenAsks()
 	if q.Withheld != nil {
 		asks = s.OpenAsksFor("")
 	}
@@ -79,7 +87,7 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 		fmt.Fprintf(out, "Why:           %s (%s)\n", render.Clean(q.Reason), render.Clean(q.Code))
 	}
 	if spent.Calls > 0 {
-		fmt.Fprintf(out, "Spent:         $%s in %s, %s read, %d written", spent.Money, render.Plural(int(spent.Calls), "call"), render.Plural(int(spent.TokensIn), "token"), spent.TokensOut)
+		fmt.Fprintf(out, "Spent:         $%s in %s, %s read, %d written", spent.CostUSD, render.Plural(int(spent.Calls), "call"), render.Plural(int(spent.NumInputTokens), "token"), spent.NumOutputTokens)
 		if spent.Unpriced > 0 {
 			fmt.Fprintf(out, ", %d without a price", spent.Unpriced)
 		}
@@ -88,7 +96,7 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	for _, r := range s.Raised() {
 		fmt.Fprintf(out, "Raised:        %s from %s to %s\n", render.Clean(r.Limit), r.From, r.To)
 	}
-	q.History = s.View().History // all of it
+	q.History = v.History // all of it
 	if s.Status == session.Completed {
 		q.Notices = nil
 	}

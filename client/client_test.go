@@ -183,12 +183,18 @@ func TestOperations(t *testing.T) {
 	if err != nil || cancelled.Session.Code != session.CodeCancelled {
 		t.Errorf("cancel: %+v, %v", cancelled, err)
 	}
-	if resumed, err := d.Resume(ctx, fork.Session.SessionID, api.Resuming{Note: "wanted after all"}, client.Write{Wait: 10 * time.Second}); err != nil || resumed.Session.Status != session.NeedsHuman {
+	if resumed, err := d.Resume(ctx, fork.Session.SessionID, api.Resuming{Note: "wanted after all"}, client.Write{Wait: 10 * time.Second}); err != nil || resumed.Session.Status == session.Stopped {
 		t.Errorf("resume: %+v, %v", resumed, err)
 	}
 	other := json.RawMessage(strings.Replace(claims, "Pay?", "Shall it be paid?", 1))
 	if moved, err := d.Move(ctx, fork.Session.SessionID, api.Moving{Definition: other, Note: "clearer"}, client.Write{}); err != nil || moved.Session.MachineDigest == m.MachineDigest {
 		t.Errorf("move: %+v, %v", moved, err)
+	}
+	if found := all(t, d.Sessions(ctx, client.SessionQuery{ID: s.SessionID[:8]})); len(found) != 1 || found[0].SessionID.String() != s.SessionID {
+		t.Errorf("of the id %s: %+v", s.SessionID[:8], found)
+	}
+	if at, err := d.Await(ctx, s.SessionID, "carol", time.Second); err != nil || !at.Settled || at.Session.Question == nil {
+		t.Errorf("await: %+v, %v", at, err)
 	}
 	s, err = d.Session(ctx, s.SessionID, "carol")
 	if err != nil {

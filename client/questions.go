@@ -14,13 +14,14 @@ type QuestionQuery struct {
 	Machine string
 	State   string
 	Code    string
-	Human   string // only those on which this human may rule, as they see them
+	Human   string // only those on which this human may rule
+	As      string // as this human sees them; "" means as Human does
 }
 
 // Inbox yields the questions that wait for a human, page by page as they are read. An error
 // is the last it yields.
 func (c *Client) Inbox(ctx context.Context, q QuestionQuery) iter.Seq2[api.Question, error] {
-	return pages[api.Question](ctx, c, "/v1/inbox", values("machine", q.Machine, "state", q.State, "code", q.Code, "human", q.Human))
+	return pages[api.Question](ctx, c, "/v1/inbox", values("machine", q.Machine, "state", q.State, "code", q.Code, "human", q.Human, "as", q.As))
 }
 
 // Question returns a question that waits, by its QuestionID, as a human sees it; as is "" for

@@ -43,8 +43,15 @@ func (c *Client) Session(ctx context.Context, id, as string) (api.Session, error
 	return do[api.Session](ctx, c, get(of(id, ""), values("human", as)))
 }
 
+// Await returns a session as it is once nothing of it goes on by itself, or after a time: the
+// answer says which.
+func (c *Client) Await(ctx context.Context, id, as string, wait time.Duration) (api.Settled, error) {
+	return do[api.Settled](ctx, c, get(of(id, "/settled"), values("human", as, "wait", wait.String())))
+}
+
 // A SessionQuery says which sessions are listed; the zero value lists all, the newest first.
 type SessionQuery struct {
+	ID           string // only those whose id begins like this
 	Machine      string
 	Statuses     []string // running, needs_human, completed, stopped, failed
 	State        string
@@ -57,7 +64,7 @@ type SessionQuery struct {
 }
 
 func (q SessionQuery) values() url.Values {
-	v := values("machine", q.Machine, "status", strings.Join(q.Statuses, ","), "state", q.State, "code", q.Code, "subject", q.Subject, "decider", q.Decider)
+	v := values("id", q.ID, "machine", q.Machine, "status", strings.Join(q.Statuses, ","), "state", q.State, "code", q.Code, "subject", q.Subject, "decider", q.Decider)
 	if q.Overdue {
 		v.Set("overdue", "true")
 	}

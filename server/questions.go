@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -36,6 +37,7 @@ type inboxIn struct {
 	State     string `query:"state"`
 	Code      string `query:"code"`
 	Human     string `query:"human" doc:"the human who looks; only questions that they may rule on. me is the only one as whom the key may"`
+	As        string `query:"as" doc:"the human who looks, at all questions"`
 	Unclaimed bool   `query:"unclaimed" doc:"only those that nobody else is at"`
 	Limit     int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
 	Cursor    string `query:"cursor"`
@@ -50,7 +52,7 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 	if named == "me" {
 		named = ""
 	}
-	viewer, err := p.viewer(in.Machine, named)
+	viewer, err := p.viewer(in.Machine, cmp.Or(named, in.As))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +61,11 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 	}
 	q := session.ListQuery{MachineName: in.Machine, State: in.State, Code: in.Code, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}
 	if in.Human != "" {
-		q.Decider = viewer
+		if q.Decider = viewer; in.As != "" {
+			if viewer, err = p.viewer(in.Machine, in.As); err != nil {
+				return nil, err
+			}
+		}
 	}
 	items, next, err := s.config.Runner.Inbox(ctx, q, viewer)
 	if err != nil && (ctx.Err() != nil || len(items) == 0 && next == "") {

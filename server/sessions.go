@@ -21,6 +21,7 @@ func (s *Server) registerSessions() {
 	add(s, operation{id: "start-session", method: http.MethodPost, path: "/v1/sessions", summary: "Start a session", needs: mayStart, status: 201, errors: []int{409, 422, 429}}, s.start)
 	add(s, operation{id: "list-sessions", method: http.MethodGet, path: "/v1/sessions", summary: "List sessions, the newest first", needs: mayRead}, s.list)
 	add(s, operation{id: "get-session", method: http.MethodGet, path: one, summary: "A session, with its question if one is open", needs: mayRead, also: map[int]string{304: "It has not changed"}}, s.get)
+	add(s, operation{id: "await-session", method: http.MethodGet, path: one + "/settled", summary: "Wait until nothing of a session goes on by itself", needs: mayRead}, s.await)
 	add(s, operation{id: "step-session", method: http.MethodPost, path: one + "/step", summary: "Carry a session one step further", needs: mayDrive, errors: []int{409, 412}}, s.step)
 	add(s, operation{id: "run-session", method: http.MethodPost, path: one + "/run", summary: "Run a session until it ends, needs a human, or waits", needs: mayDrive, errors: []int{409, 412}}, s.run)
 	add(s, operation{id: "propose", method: http.MethodPost, path: one + "/proposals", summary: "Hand in a proposal for a specialist", needs: mayPropose, status: 201, errors: []int{409, 412, 422, 428}}, s.propose)
@@ -122,6 +123,7 @@ func (s *Server) definition(ctx context.Context, p *Principal, in *api.Start) (*
 }
 
 type listIn struct {
+	ID           string `query:"id" doc:"only those whose id begins like this" maxLength:"36"`
 	Machine      string `query:"machine"`
 	Status       string `query:"status" doc:"running, needs_human, completed, stopped, failed; several with commas between"`
 	State        string `query:"state"`
@@ -140,7 +142,7 @@ type listOut struct {
 }
 
 func (s *Server) list(ctx context.Context, p *Principal, in *listIn) (*listOut, error) {
-	q := session.ListQuery{MachineName: in.Machine, State: in.State, Code: in.Code, Subject: in.Subject, Decider: machine.SpecialistID(in.Decider),
+	q := session.ListQuery{ID: in.ID, MachineName: in.Machine, State: in.State, Code: in.Code, Subject: in.Subject, Decider: machine.SpecialistID(in.Decider),
 		After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit), Desc: in.Order != "asc"}
 	var err error
 	if q.Statuses, err = statusesOf(in.Status); err != nil {
@@ -218,6 +220,25 @@ func (s *Server) get(ctx context.Context, p *Principal, in *getIn) (*getOut, err
 	shown, err := s.shown(ctx, p, at, in.Human)
 	out.Body = &shown
 	return out, err
+}
+
+type awaitIn struct {
+	params.Session
+	params.Wait
+	Human string `query:"human" doc:"the human as whom it is looked at"`
+}
+
+func (s *Server) await(ctx context.Context, p *Principal, in *awaitIn) (*sessionOut, error) {
+	at, err := s.session(ctx, p, in.ID, mayRead)
+	if err != nil {
+		return nil, err
+	}
+	at, settled, err := s.settled(ctx, at, in.For)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.shown(ctx, p, at, in.Human)
+	return &sessionOut{Status: http.StatusOK, ETag: etag(at), Body: api.Settled{Session: shown, Settled: settled}}, err
 }
 
 type stepIn struct {

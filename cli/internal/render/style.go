@@ -11,6 +11,7 @@ type Style struct {
 	Quiet   bool   // only how it ended
 	Verbose bool   // more, on stderr
 	Store   string // as --store names it, "" for the default
+	Server  string // as --server names it, "" for none: then commands go on there
 	Program string // as people call it, "" for dialai
 	Width   int    // columns of the terminal that tables are to fit; 0 if there is none
 	Full    bool   // ids whole, and values however long they are
@@ -31,13 +32,16 @@ func (st Style) ID(id string) string {
 func (st Style) Name() string { return cmp.Or(st.Program, "dialai") }
 
 // Command returns a command line of this program that goes on with the present
-// store.
+// store, or at the present server.
 func (st Style) Command(name string, args []string, words ...string) Command {
 	c := Command{Path: append([]string{st.Name()}, strings.Fields(name)...), words: words}
 	for _, arg := range args {
 		c.Args = append(c.Args, st.ID(arg))
 	}
-	if st.Store != "" {
+	switch {
+	case st.Server != "":
+		c.words = append(c.words, "--server", st.Server)
+	case st.Store != "":
 		c.words = append(c.words, "--store", st.Store)
 	}
 	return c
