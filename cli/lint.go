@@ -45,7 +45,7 @@ promised by, ends of which the file does not say whether they can be undone. Wit
 
 Of guards, in a machine file or in a file of their own: tools that can never be
 called, dollar caps without prices, patterns that are slow, limits that can never
-be reached, schema keywords that nobody knows.
+be reached, schema keywords that nobody knows; those also of input and parameters.
 
 Of a directory every JSON and YAML file in it, and below it, that is a machine or
 has members of guards is checked.

@@ -1,13 +1,11 @@
 package guard
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/dialai/dialai/internal/batch"
 	"github.com/dialai/dialai/internal/section"
@@ -260,73 +258,12 @@ const (
 func (l *linter) schemas() {
 	l.schema("/schema", l.given.Schema)
 	l.schema("/output_schema", l.given.OutputSchema)
-	l.named("/tool_calls/arg_schemas", l.given.Tools.ArgSchemas)
-}
-
-// named looks at schemas that have names.
-func (l *linter) named(path string, schemas members) {
-	for _, name := range slices.Sorted(maps.Keys(schemas)) {
-		l.schema(path+"/"+machine.EscapePointer(name), schemas[name])
+	for _, tool := range slices.Sorted(maps.Keys(l.given.Tools.ArgSchemas)) {
+		l.schema("/tool_calls/arg_schemas/"+machine.EscapePointer(tool), l.given.Tools.ArgSchemas[tool])
 	}
 }
-
-// A keyword of JSON Schema says where there are schemas below it.
-type keyword uint8
-
-const (
-	schemaBelow keyword = iota // a schema, or a list of them
-	namedBelow                 // an object of schemas
-)
-
-// keywords are those of JSON Schema, drafts 7 and 2020-12, with schemas below.
-var keywords = map[string]keyword{
-	"items": schemaBelow, "prefixItems": schemaBelow, "additionalItems": schemaBelow, "contains": schemaBelow, "unevaluatedItems": schemaBelow,
-	"additionalProperties": schemaBelow, "unevaluatedProperties": schemaBelow, "propertyNames": schemaBelow, "contentSchema": schemaBelow,
-	"not": schemaBelow, "if": schemaBelow, "then": schemaBelow, "else": schemaBelow, "allOf": schemaBelow, "anyOf": schemaBelow, "oneOf": schemaBelow,
-	"properties": namedBelow, "patternProperties": namedBelow, "dependentSchemas": namedBelow, "dependencies": namedBelow, "$defs": namedBelow, "definitions": namedBelow,
-}
-
-// plainKeywords are those without schemas below.
-var plainKeywords = sync.OnceValue(func() []string {
-	return strings.Fields(`$schema $id $ref $anchor $dynamicRef $dynamicAnchor $comment $vocabulary
-	type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern
-	maxItems minItems uniqueItems maxContains minContains maxProperties minProperties required dependentRequired
-	format contentEncoding contentMediaType title description default deprecated readOnly writeOnly examples`)
-})
 
 // schema looks at one schema and at those below it.
 func (l *linter) schema(path string, raw json.RawMessage) {
-	raw = bytes.TrimSpace(raw)
-	var own members
-	if !bytes.HasPrefix(raw, []byte("{")) || json.Unmarshal(raw, &own) != nil {
-		return // true and false are schemas too
-	}
-	for _, name := range slices.Sorted(maps.Keys(own)) {
-		at := path + "/" + machine.EscapePointer(name)
-		below, known := keywords[name]
-		switch {
-		case strings.HasPrefix(name, "x-") || slices.Contains(plainKeywords(), name):
-		case !known:
-			all := append(slices.Sorted(maps.Keys(keywords)), plainKeywords()...)
-			l.report(at, "unknown-keyword", machine.DidYouMean(name, all), "JSON Schema has no keyword %q, so it checks nothing", name)
-		case below == namedBelow:
-			var named members
-			_ = json.Unmarshal(own[name], &named) // what is not an object was refused
-			l.named(at, named)
-		default:
-			l.below(at, own[name])
-		}
-	}
-}
-
-// below looks at a schema or at a list of them.
-func (l *linter) below(path string, raw json.RawMessage) {
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
-		l.schema(path, raw)
-		return
-	}
-	for i, item := range list {
-		l.schema(fmt.Sprintf("%s/%d", path, i), item)
-	}
+	l.found = append(l.found, machine.UnknownKeywords(path, raw)...)
 }

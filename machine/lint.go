@@ -46,6 +46,7 @@ func (m *Machine) Lint(o LintOptions) []Problem {
 	l.champion("", m.def.Solicit)
 	l.secondHumans()
 	l.cases()
+	l.schemas()
 	l.timers()
 	l.groups()
 	l.exclusions()

@@ -80,15 +80,49 @@ func (l *linter) conditional(s *State) {
 		Hint:    "add a transition without a condition, such as one that asks a human"})
 }
 
-// unmarked looks for a text that is written as it stands and reads like an expression.
+// unmarked looks for texts that are written as they stand and read like expressions.
 func (l *linter) unmarked(t *Transition, a Assignment) {
-	var text string
-	if a.Expression != "" || json.Unmarshal(a.Value, &text) != nil || isExpression(text) || len(expression.Reads(expression.Set, text)) == 0 {
+	var value any
+	if a.Expression != "" || json.Unmarshal(a.Value, &value) != nil {
 		return
 	}
+	if whole, ok := value.(string); ok && isExpression(whole) {
+		return // written so on purpose, with "=="
+	}
+	text, hint := unread(value, true), `begin it with "="; if the text itself is meant, write an expression that yields it: "= '…'"`
+	if text == "" {
+		return
+	}
+	if _, ok := value.(string); !ok {
+		hint = `write the whole value as one expression, such as "= [data.amount]": what is inside a list or an object is no expression`
+	}
 	l.report(pointer(t.Path()+"/set", a.Member), false, Problem{Code: "SET001",
-		Message: fmt.Sprintf("transition %q writes the text %q into %q, and not what that reads", t.Name, clip(text, maxNameRunes), a.Member),
-		Hint:    `begin it with "="; if the text itself is meant, write an expression that yields it: "= '…'"`})
+		Message: fmt.Sprintf("transition %q writes the text %q into %q, and not what that reads", t.Name, clip(text, maxNameRunes), a.Member), Hint: hint})
+}
+
+// unread returns the first text in a value that reads like an expression, within a list or an
+// object only with its "="; "" if none does.
+func unread(value any, whole bool) string {
+	switch v := value.(type) {
+	case string:
+		source, marked := strings.CutPrefix(strings.TrimSpace(v), "=")
+		if (whole || marked) && len(expression.Reads(expression.Set, source)) > 0 {
+			return v
+		}
+	case []any:
+		for _, item := range v {
+			if text := unread(item, false); text != "" {
+				return text
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if text := unread(v[name], false); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
 }
 
 // timers looks for timers and reminders that never come.

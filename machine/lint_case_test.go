@@ -54,6 +54,15 @@ func TestLintOfCases(t *testing.T) {
 		{reading(deep, `"= data.buyer.name == \"Ann\" && data.buyer.tags.all(t, t == \"x\") && data.free.anything && data.one.any && data.kind != \"private\" && data.kind in [\"trade\"] && data.amount == 5 && data.urgent && has(data.buyer.name) && data.asked == 5 && data.note == null"`), nil},
 		{reading(deep, `"= data.urgent"`), nil},
 
+		// Words of schemas that check nothing, and defaults that do nothing, or do harm.
+		{head + `{"type":"object",▶"requird":["n"],"properties":{"n":{"type":"number",▶"minimun":0},"requird":{"x-mine":{},"const":{"typo":1}}}}` + states,
+			[]string{`[unknown-keyword] JSON Schema has no keyword "requird", so it checks nothing`, `[unknown-keyword] JSON Schema has no keyword "minimun", so it checks nothing`}},
+		{setting(`{"type":"object","anyOf":[{▶"requird":["amount"]}],"properties":{"amount":{"items":{"properties":{"a/b":{▶"typ":1}}}}}}`, `1`),
+			[]string{`[unknown-keyword] JSON Schema has no keyword "requird", so it checks nothing`, `[unknown-keyword] JSON Schema has no keyword "typ", so it checks nothing`}},
+		{head + `{"type":"object","required":["n"],"$defs":{"few":{"maximum":9}},"properties":{"n":{"type":"number",▶"default":1},"x":{"type":"number",▶"default":"x"},"y":{"$ref":"#/$defs/few",▶"default":10},"z":{"type":"integer","default":3}}}` + states,
+			[]string{`[INPUT003] the default of "n" is never used: a session must be started with that member`, `[INPUT003] the default of "x" is not what its own schema wants: must be a number, not a text`,
+				`[INPUT003] the default of "y" is not what its own schema wants: maximum: 10 is greater than 9`}},
+
 		// What need not be there.
 		{reading(optional, `▶"= data.n > 1"`), []string{`[INPUT002] the expression reads data.n without has(), and input does not require it: where it is missing the transition is closed`}},
 		{reading(optional, `▶"= has(data.buyer.name) || data.buyer.age > 1"`), []string{`[INPUT002] the expression reads data.buyer without has(), and input does not require it: where it is missing the transition is closed`}},
@@ -83,6 +92,9 @@ func TestLintOfCases(t *testing.T) {
 
 		// A forgotten sign in front.
 		{setting(``, `▶"payload.amount"`), []string{`[SET001] transition "t" writes the text "payload.amount" into "x", and not what that reads`}},
+		{setting(``, `▶" = data.total"`), []string{`[SET001] transition "t" writes the text " = data.total" into "x", and not what that reads`}},
+		{setting(``, `▶[1,"a b",{"y":"= data.total"}]`), []string{`[SET001] transition "t" writes the text "= data.total" into "x", and not what that reads`}},
+		{setting(``, `["a","= b c",{"y":"1 + 1"}]`), nil},
 		{setting(``, `▶"data.total + 1"`), []string{`[SET001] transition "t" writes the text "data.total + 1" into "x", and not what that reads`}},
 		{setting(``, `"Payment data. See payload.amount"`), nil},
 		{setting(``, `"by"`), nil},

@@ -236,7 +236,9 @@ objects, and into the elements of lists that ~items~ describes, filtered or not.
 reads a member that is missing fails; lint names those that ~input~ does not require and gives
 no default, where neither the expression nor, for ~set~, the transition's ~when~ tests for them
 (~INPUT002~). What ~set~ reads of ~payload~ is held against the ~parameters~ of the transition in
-the same way, with or without ~input~ (~PARAM002~).
+the same way, with or without ~input~ (~PARAM002~). Words in ~input~ and ~parameters~ that JSON
+Schema does not have check nothing (~unknown-keyword~); a ~default~ that its own schema refuses
+is written all the same, and one of a required member never is (~INPUT003~).
 
 ## Who may rule
 

@@ -32,10 +32,11 @@ const (
 	namedTexts = "an object of lists of texts"
 	namedFlags = "an object whose values are true or false"
 	namedBoth  = "an object of schemas and lists of texts"
+	anything   = "anything"
 )
 
-// wordValues says what the values of words must be; those of "type" and "items" may be
-// one of two.
+// wordValues says what the values of the words of JSON Schema must be; those of "type" and
+// "items" may be one of two.
 var wordValues = func() map[string][]string {
 	of := map[string][]string{"type": {aText, someTexts}, "items": {aSchema, someOf}}
 	for value, words := range map[string]string{
@@ -51,6 +52,7 @@ var wordValues = func() map[string][]string {
 		namedTexts: "dependentRequired",
 		namedFlags: "$vocabulary",
 		namedBoth:  "dependencies",
+		anything:   "const default",
 	} {
 		for word := range strings.FieldsSeq(words) {
 			of[word] = append(of[word], value)
@@ -123,6 +125,9 @@ func mistypedValue(at string, value any, want []string) (found *SchemaError) {
 
 // mistypedAs is mistypedValue for one of them; a fault at the value itself has no words yet.
 func mistypedAs(at string, value any, want string) *SchemaError {
+	if want == anything {
+		return nil
+	}
 	switch v := value.(type) {
 	case string:
 		if want == aText {
