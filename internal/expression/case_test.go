@@ -18,7 +18,7 @@ func caseOf(data string) *expression.Case {
 	}
 }
 
-const purchase = `{"amount":1200,"lines":[{"sku":"a","n":2},{"sku":"b","n":1}],"buyer":{"name":"Ann","limits":{"eur":5}},"paid":false,"note":null,"a\"b":"quoted","big":1e300}`
+const purchase = `{"amount":1200,"lines":[{"sku":"a","n":2},{"sku":"b","n":1}],"buyer":{"name":"Ann","limits":{"eur":5}},"paid":false,"note":null,"a\"b":"quoted","big":1e300,"edges":[9007199254740992,9007199254740993,-9007199254740993]}`
 
 // TestValuesOfSet: what an expression may write, as JSON.
 func TestValuesOfSet(t *testing.T) {
@@ -27,12 +27,14 @@ func TestValuesOfSet(t *testing.T) {
 		{`= by + " of " + state + " to " + to + " at " + now`, `"alice of open to paid at 2026-11-23T08:00:00.000Z"`}, {`= human`, "true"}, {`= null`, "null"},
 		{`= data.lines`, `[{"n":2,"sku":"a"},{"n":1,"sku":"b"}]`}, {`= data.buyer`, `{"limits":{"eur":5},"name":"Ann"}`}, {`= payload`, `{"amount":12.5,"why":"é\n"}`},
 		{`= data.lines.map(l, l.n)`, "[2,1]"}, {`= data.lines.filter(l, l.n > 1).map(l, l.sku)`, `["a"]`}, {`= {"who": by, "n": [1, 2.5, "x"]}`, `{"n":[1,2.5,"x"],"who":"alice"}`},
-		{`= data["a\"b"]`, `"quoted"`}, {`= data.buyer.limits.eur`, "5"}, {`= has(data.buyer.limits.usd) ? 1.0 : 2.0`, "2"}, {`= "amount" in data`, "true"}, {`= size(data)`, "7"},
+		{`= data["a\"b"]`, `"quoted"`}, {`= data.buyer.limits.eur`, "5"}, {`= has(data.buyer.limits.usd) ? 1.0 : 2.0`, "2"}, {`= "amount" in data`, "true"}, {`= size(data)`, "8"}, {`= data.edges[0]`, "9007199254740992"},
 		{`= data == metaJson`, "true"}, {`= data.buyer == {"name": "Ann", "limits": {"eur": 5}}`, "true"}, {`= data.note == null`, "true"},
 		{`= data.exists(k, k == "paid")`, "true"}, {`= [] == data.lines`, "false"}, {`= steps`, "5"}, {`= 9007199254740992`, "9007199254740992"},
 		// What JSON has no word for, and what is not there.
 		{`= data.total`, `expression "data.total": nothing is called total: let the session start with it or a transition set it, or test for it with has()`},
 		{`= data.big`, `expression "data.big" yields a whole number beyond 2^53, which JSON does not keep exactly: yield a text`},
+		{`= data.edges[1]`, `expression "data.edges[1]" yields a whole number beyond 2^53, which JSON does not keep exactly: yield a text`},
+		{`= data.edges[2]`, `expression "data.edges[2]" yields a whole number beyond 2^53, which JSON does not keep exactly: yield a text`},
 		{`= 9007199254740993`, `expression "9007199254740993" yields a whole number beyond 2^53, which JSON does not keep exactly: yield a text`},
 		{`= dyn(b"x")`, `expression "dyn(b\"x\")" yields bytes, which is no JSON`}, {`= dyn({1: 2})`, `expression "dyn({1: 2})" yields an object whose names are no texts`},
 		{`= dyn(timestamp(now))`, `expression "dyn(timestamp(now))" yields google.protobuf.Timestamp, which is no JSON`}, {`= 1.0 / 0.0`, `expression "1.0 / 0.0" yields +Inf, which is no JSON`},

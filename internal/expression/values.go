@@ -3,6 +3,7 @@ package expression
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"reflect"
 	"slices"
 	"strconv"
@@ -129,6 +130,11 @@ func fromJSON(raw []byte) ref.Val {
 	n, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {
 		return types.NewErr("the number %s is too large", raw)
+	}
+	if math.Abs(n) == maxWhole { // what has been rounded to the bound is beyond it
+		if exact, _, err := big.ParseFloat(string(raw), 10, 256, big.ToNearestEven); err == nil && exact.Cmp(big.NewFloat(n)) != 0 {
+			n += math.Copysign(2, n)
+		}
 	}
 	return types.Double(n)
 }
