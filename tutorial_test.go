@@ -4,15 +4,19 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
 // tutorials are played from their empty folder to their end.
-var tutorials = []string{"docs/tutorial.md", "docs/approvals.md"}
+var tutorials = []string{"docs/tutorial.md", "docs/approvals.md", "docs/serving.md"}
 
 // A lesson plays a tutorial: it writes the files that the tutorial has the reader
 // write, runs the commands in their order, and notes what they print.
@@ -20,6 +24,7 @@ type lesson struct {
 	*shell
 	name    string // of the tutorial
 	text    string // as it is
+	port    string // of the server that was started; "" if none was
 	played  strings.Builder
 	printed map[string]string // what an id that was printed is called in the tutorial
 }
@@ -34,6 +39,11 @@ func TestTutorials(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := &lesson{shell: newShell(t), name: name, text: string(text), printed: map[string]string{}}
+			for _, tool := range []string{"curl", "jq"} {
+				if _, err := exec.LookPath(tool); err != nil && strings.Contains(l.text, "$ "+tool+" ") {
+					t.Skipf("the tutorial needs %s (Debian: apt-get install %s): %v", tool, tool, err)
+				}
+			}
 			l.folder = filepath.Join(l.dir, "reader")
 			if err := os.Mkdir(l.folder, 0o700); err != nil {
 				t.Fatal(err)
@@ -92,7 +102,7 @@ func (l *lesson) console(block string) string {
 		case "cd":
 			l.folder = filepath.Join(l.folder, argument)
 		case "export":
-			l.env = append(l.env, strings.ReplaceAll(argument, "$PWD", l.folder))
+			l.env = append(l.env, l.run(`printf %s `+l.here(l.real(argument))))
 		default:
 			b.WriteString(l.compare(line, want))
 		}
@@ -100,10 +110,73 @@ func (l *lesson) console(block string) string {
 	return b.String()
 }
 
+// Where the page has a server, and its data: the ones of the test are elsewhere.
+const (
+	pagePort = "8420"
+	pageData = "~/.local/share"
+)
+
+// serve starts the server of a tutorial, in place of another terminal, until its end, and
+// returns what it prints.
+func (l *lesson) serve(command string, lines int) string {
+	l.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		l.Fatal(err)
+	}
+	_, l.port, _ = net.SplitHostPort(free.Addr().String())
+	free.Close()
+	words := strings.Fields(command)
+	cmd := exec.Command(filepath.Join(l.dir, words[0]), words[1:]...)
+	cmd.Env = append(l.env, "DIALAI_PORT="+l.port)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+	})
+	var text []byte
+	for one := make([]byte, 1); lines > 0; {
+		if _, err := io.ReadFull(out, one); err != nil {
+			l.Fatalf("%s prints %q: %v", command, text, err)
+		}
+		if text = append(text, one[0]); one[0] == '\n' {
+			lines--
+		}
+	}
+	return string(text)
+}
+
+// here returns a text of the page as it is in the test; there does the reverse.
+func (l *lesson) here(text string) string {
+	if l.port == "" {
+		return text
+	}
+	return strings.NewReplacer(":"+pagePort, ":"+l.port, pageData, filepath.Join(l.dir, "data")).Replace(text)
+}
+
+func (l *lesson) there(text string) string {
+	if l.port == "" {
+		return text
+	}
+	return strings.NewReplacer(":"+l.port, ":"+pagePort, filepath.Join(l.dir, "data"), pageData).Replace(text)
+}
+
 // compare runs a command and returns what it prints, with the tutorial's ids and times.
 func (l *lesson) compare(line, want string) string {
 	l.Helper()
-	out := l.run(l.real(line))
+	out := ""
+	if strings.HasPrefix(line, "dialai serve") {
+		out = l.serve(line, 2)
+	} else {
+		out = l.run(l.here(l.real(line)))
+	}
+	out = l.there(out)
 	if !*update {
 		l.learn(want, out)
 		if got, want := plain(out), plain(want); got != want {

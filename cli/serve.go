@@ -389,7 +389,7 @@ func (a *app) serverConfig(f *serveFlags, e *engine, log *slog.Logger) server.Co
 	}
 	return server.Config{
 		Proxies: proxies,
-		Runner: e.Runner, Checks: checks, Hosts: f.names(a.env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: buildInfo().Version, Log: log, Shared: shared,
+		Runner:  e.Runner, Checks: checks, Hosts: f.names(a.env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: buildInfo().Version, Log: log, Shared: shared,
 	}
 }
 
