@@ -28,13 +28,15 @@ import (
 //   - webhook, missing, model, model_guards, audit, replay_own and cassettes set variables or start
 //     services that the server, which runs already, would have to know;
 //   - actors and trust print by commands that work here who acted, which is the server's subject;
+//   - backtest adopts a promise in the store, which a process that runs meanwhile takes up when it
+//     reads the lessons again, at a time of its own;
 //   - second looks at what a server withholds though a run here would tell it: that a ruling
 //     was taken back;
 //   - approvals shows of a fork what was approved before, which no answer of a server has yet;
 //   - explain, reviews and raise have cases that are told less at a server;
 //   - look, simulate, program and usage are about the command line and stores.
 var distantScripts = []string{
-	"asking", "backtest", "bad_input", "cancel", "due", "explain_case", "fork", "gone", "guard_demo", "guards_flag", "hostile", "human", "ids", "input", "ledger", "lists", "move",
+	"asking", "bad_input", "cancel", "due", "explain_case", "fork", "gone", "guard_demo", "guards_flag", "hostile", "human", "ids", "input", "ledger", "lists", "move",
 	"next", "outside", "payload", "quoting", "redacted", "retract", "risk", "run", "shadow", "subject", "unpriced", "withheld", "write",
 }
 
