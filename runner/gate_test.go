@@ -179,7 +179,7 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"make Executed":          "advance.go move, session/folder.go newData",
 		"make RoundOpened":       "advance.go move, advance.go refused, commit_batch.go newOpened, move.go moveOnce, session/folder.go newData, session/opening.go fill",
 		"call apply":             "commit.go emit, session/folder.go Add, session/fork.go replay, session/opening.go NewOpening",
-		"write Session.State":    "deciding.go lookIn, session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm, session/moved.go applyMoved", /* the state of a trust.Comparison */
+		"write Session.State":    "deciding.go lookIn, session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm, session/moved.go applyMoved, session/shown.go Shown", // the state of a trust.Comparison; one that is only shown
 		"write Session.Executed": "session/fold.go applyExecuted",
 		"write Session.last":     "session/fold.go applyExecuted",
 	} {
