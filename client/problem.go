@@ -59,20 +59,16 @@ func (p *Problem) Is(kind error) bool {
 	return false
 }
 
-// passes reports whether the same request may succeed a moment later. What was refused with
-// an Idempotency-Key is refused again, so a quota does not pass.
+// passes reports whether the same request may succeed a moment later: the server says so, or
+// something between that has not reached it.
 func (p *Problem) passes() bool {
 	switch p.Status {
-	case http.StatusTooManyRequests:
-		return p.Code != "quota_exceeded"
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		return true
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		return p.Code == "" || p.Retryable
-	case http.StatusConflict:
-		return p.Code == "in_progress"
 	}
-	return false
+	return p.Retryable
 }
 
 // problemOf reads an answer that is no success. What stands between may have written it.

@@ -24,7 +24,8 @@ import (
 // written in the same commit, and a second one gets the answer that the first one got. One
 // whose process is gone is taken up, since its effect identifies itself: a session has the
 // id that follows from the receipt, a ruling is of a round and an author, and the
-// compare-and-swap refuses the rest.
+// compare-and-swap refuses the rest. An answer that says that the same request may succeed
+// later is not kept, nor is one of a fault.
 
 type receiptKey struct{}
 
@@ -99,7 +100,7 @@ func (s *Server) concluded(r *http.Request, p *Principal, kept *keptWriter, entr
 	if key := receiptOf(r.Context()); key != nil && key.ended {
 		done.End = nil
 	}
-	if done.End != nil && status < http.StatusInternalServerError {
+	if done.End != nil && !kept.passes() {
 		h := kept.Header()
 		done.End.Answer = &control.Answer{Status: status, Location: h.Get("Location"), ETag: h.Get("ETag"), Body: kept.body.Bytes(), Omitted: kept.omitted}
 	}
@@ -183,6 +184,15 @@ func (w *keptWriter) Write(text []byte) (int, error) {
 		w.body.Write(text)
 	}
 	return w.ResponseWriter.Write(text)
+}
+
+// passes reports whether the same request may come to another answer later: then none is kept.
+func (w *keptWriter) passes() bool {
+	var said struct{ Retryable bool }
+	if w.status >= http.StatusBadRequest {
+		_ = json.Unmarshal(w.body.Bytes(), &said) // what was too long to keep says nothing
+	}
+	return w.status == 0 || w.status >= http.StatusInternalServerError || w.status == http.StatusTooManyRequests || said.Retryable
 }
 
 // Unwrap lets an http.ResponseController find what is beneath.

@@ -490,6 +490,45 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
+// refusing is a store that refuses to start sessions as long as it has a reason.
+type refusing struct {
+	session.Store
+	reason error
+}
+
+func (r *refusing) Commit(ctx context.Context, c *session.Change) error {
+	if r.reason != nil {
+		return r.reason
+	}
+	return r.Store.Commit(ctx, c)
+}
+
+// TestIdempotencyOfWhatPasses: of a request that is refused for now nothing is kept, and with
+// the same key it gets through later.
+func TestIdempotencyOfWhatPasses(t *testing.T) {
+	for code, reason := range map[string]error{"quota_exceeded": runner.ErrQuota, "conflict": session.ErrStale, "store_busy": session.ErrBusy} {
+		kept := &refusing{store.NewMemory(), fmt.Errorf("for now: %w", reason)}
+		d := newDesk(t, deskOptions{store: kept})
+		body := `{"machine":` + reviewed + `}`
+		if r := d.do(localKey, "POST", "/v1/sessions", body, "Idempotency-Key", "one"); r.code() != code || !bytes.Contains(r.body, []byte(`"retryable":true`)) {
+			t.Errorf("%s: refused, it is answered %d %s", code, r.status, r.body)
+		}
+		kept.reason = nil
+		if r := d.do(localKey, "POST", "/v1/sessions", body, "Idempotency-Key", "one"); r.status != 201 || r.header.Get("Idempotency-Replayed") != "" {
+			t.Errorf("%s: sent again, it is answered %d %v %s", code, r.status, r.header, r.body)
+		}
+		if r := d.do(localKey, "POST", "/v1/sessions", body, "Idempotency-Key", "one"); r.status != 201 || r.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: sent once more, it is answered %d %v %s", code, r.status, r.header, r.body)
+		}
+	}
+	d := newDesk(t, deskOptions{})
+	for _, replayed := range []string{"", "true"} {
+		if r := d.do(localKey, "POST", "/v1/sessions", `{"machineName":"nobody"}`, "Idempotency-Key", "one"); r.status != 404 || r.header.Get("Idempotency-Replayed") != replayed {
+			t.Errorf("what is refused for good is answered %d %v", r.status, r.header)
+		}
+	}
+}
+
 // forgetful is a control store that cannot write what came of the first request.
 type forgetful struct {
 	control.Store
