@@ -51,7 +51,7 @@ var ladder = map[string][]string{
 	"internal/lint":             {"internal/planning", "machine", "internal/trust", "session", "runner"},
 	"explain":                   {"internal/collapse", "internal/planning", "exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
 	"report":                    {"internal/planning", "exact", "machine", "specialist", "internal/trust", "session", "runner"},
-	"api":                       {"control", "exact", "guard", "internal/packs", "internal/trust", "machine", "session", "specialist", "runner"},
+	"api":                       {"control", "exact", "explain", "guard", "internal/packs", "internal/trust", "machine", "report", "session", "specialist", "runner"},
 	"client":                    {"api"},
 	"control":                   {"exact", "specialist"},
 	"server/internal/params":    {},

@@ -5,6 +5,10 @@ import (
 
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/explain"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -278,6 +282,22 @@ type (
 	ReviewItem = runner.ReviewItem
 	// A Consensus is what the arbiter would decide.
 	Consensus = runner.Consensus
+	// A Registration is a specialist as a definition has one, for all sessions of a machine.
+	Registration = machine.Specialist
+	// A Trusted is what somebody's word counts for in a state, and where that comes from.
+	Trusted = report.Trusted
+	// Metrics say how far a machine does without humans.
+	Metrics = report.Metrics
+	// Risks are what a machine promises, beside what came of it.
+	Risks = report.Risks
+	// An Evaluation compares what a specialist proposed with what humans decided.
+	Evaluation = report.Evaluation
+	// A StateCollapse says how far a state does without humans, and what is missing for more.
+	StateCollapse = runner.StateCollapse
+	// An Explanation says why a round was decided as it was.
+	Explanation = explain.Explanation
+	// A LogRecord is an event of a session as guards saw it.
+	LogRecord = guard.LogRecord
 )
 
 // A Machine is a definition that sessions can be started of.

@@ -103,13 +103,13 @@ type remote struct {
 	a        *app
 	printer  *printer // of what happens to the session that is followed; nil for commands that only look
 	programs *session.Programs
-	shown    api.Session                           // the session that was read last, as it was told
-	reader   *session.Session                      // as of the event that was told last, for what names in the next one mean
-	after    int64                                 // the number of that event
-	record   []api.Event                           // that are read, and may have others of their record behind them
-	pull     func() (runner.Question, error, bool) // the inbox behind the last page
-	missing  []string                              // without whom the session was started, if that is to be told
-	ahead    *runner.Question                      // that was read of it
+	shown    api.Session                    // the session that was read last, as it was told
+	reader   *session.Session               // as of the event that was told last, for what names in the next one mean
+	after    int64                          // the number of that event
+	record   []api.Event                    // that are read, and may have others of their record behind them
+	pull     func() (api.Item, error, bool) // the inbox behind the last page
+	missing  []string                       // without whom the session was started, if that is to be told
+	ahead    *runner.Question               // that was read of it
 }
 
 // distant returns the server that --server names.
@@ -276,7 +276,7 @@ func (r *remote) take(ctx context.Context, v api.Session, viewer machine.Special
 	}
 	if v.Question == nil && v.Status.Live() {
 		if q, err := r.Client.Question(ctx, v.SessionID+"."+v.CurrentRoundID, string(viewer)); err == nil { // else it has gone on meanwhile
-			v.Question = &q
+			v.Question = &q.Question
 		}
 	}
 	if q := v.Question; q != nil {
@@ -386,10 +386,10 @@ func (r *remote) Inbox(ctx context.Context, q session.ListQuery, viewer machine.
 			return items, "", r.told(err)
 		}
 		if item.Viewer = string(viewer); len(items) == q.Limit {
-			r.ahead = &item
+			r.ahead = &item.Question
 			return items, "behind", nil
 		}
-		items = append(items, item)
+		items = append(items, item.Question)
 	}
 }
 

@@ -241,6 +241,10 @@ func (c *Client) once(ctx context.Context, what call, body []byte, to any) (agai
 		}
 		return never, p
 	}
+	if raw, ok := to.(*[]byte); ok { // what is no JSON
+		*raw = text
+		return never, nil
+	}
 	if err := json.Unmarshal(text, to); err != nil {
 		return never, fmt.Errorf("%s %s: %w", what.method, what.path, errors.Join(errNotJSON, err))
 	}

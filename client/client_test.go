@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -230,8 +232,12 @@ func TestPages(t *testing.T) {
 		}
 	}
 	var ids []string
-	for _, sum := range all(t, d.Sessions(t.Context(), client.SessionQuery{OldestFirst: true})) {
+	list := d.Sessions(t.Context(), client.SessionQuery{OldestFirst: true})
+	for _, sum := range all(t, list) {
 		ids = append(ids, sum.SessionID.String())
+	}
+	if n := len(all(t, list)); n != 51 {
+		t.Errorf("gone through again it has %d sessions, want 51", n)
 	}
 	slices.Sort(ids)
 	if len(slices.Compact(ids)) != 51 {
@@ -337,8 +343,9 @@ func TestRetry(t *testing.T) {
 		{"the same request under way", problem(409, `{"code":"in_progress","retryable":true}`), 1, startOne, []time.Duration{0}, true},
 		{"for ever", answer(503), 99, readAll, []time.Duration{0, 0, 0}, false},
 		{"a store that cannot be written", problem(503, `{"code":"store_read_only"}`), 1, startOne, nil, false},
-		{"a quota", problem(429, `{"code":"quota_exceeded","retryable":true}`), 1, startOne, nil, false},
-		{"a conflict", problem(409, `{"code":"conflict","retryable":true}`), 1, startOne, nil, false},
+		{"a quota", problem(429, `{"code":"quota_exceeded","retryable":true}`), 1, startOne, []time.Duration{0}, true},
+		{"a conflict", problem(409, `{"code":"conflict","retryable":true}`), 1, startOne, []time.Duration{0}, true},
+		{"what was decided meanwhile", problem(409, `{"code":"stale_round"}`), 1, startOne, nil, false},
 		{"a fault", problem(500, `{"code":"internal"}`), 1, startOne, nil, false},
 		{"what has no key", answer(503), 1, takeBack, nil, false},
 	} {
@@ -662,5 +669,243 @@ func TestSecretStays(t *testing.T) {
 	}
 	if _, err := d.About(t.Context()); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// calls are the operations of the document, each with the method that calls it.
+var calls = map[string]func(ctx context.Context, c *client.Client) error{
+	"about":            func(ctx context.Context, c *client.Client) error { _, err := c.About(ctx); return err },
+	"list-machines":    func(ctx context.Context, c *client.Client) error { return first(c.Machines(ctx)) },
+	"validate-machine": func(ctx context.Context, c *client.Client) error { _, err := c.Validate(ctx, nothing); return err },
+	"get-machine":      func(ctx context.Context, c *client.Client) error { _, err := c.Machine(ctx, "m/1"); return err },
+	"publish-machine": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Publish(ctx, "m/1", nothing, "digest")
+		return err
+	},
+	"list-versions": func(ctx context.Context, c *client.Client) error { return first(c.Versions(ctx, "m/1")) },
+	"get-version":   func(ctx context.Context, c *client.Client) error { _, err := c.Version(ctx, "m/1", "d"); return err },
+	"draw-machine": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Draw(ctx, "m/1", "d", "dot")
+		return err
+	},
+	"list-specialists": func(ctx context.Context, c *client.Client) error { return first(c.Specialists(ctx, "m/1")) },
+	"register-specialist": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Register(ctx, "m/1", api.Registration{}, client.Write{})
+		return err
+	},
+	"switch-specialist": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Switch(ctx, "m/1", "who/1", true)
+		return err
+	},
+	"list-trust":     func(ctx context.Context, c *client.Client) error { return first(c.Trust(ctx, "m/1", "s")) },
+	"get-trust":      func(ctx context.Context, c *client.Client) error { return first(c.TrustOf(ctx, "m/1", "who/1")) },
+	"list-alignment": func(ctx context.Context, c *client.Client) error { return first(c.Alignment(ctx, "m/1", "s")) },
+	"get-metrics": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Metrics(ctx, "m/1", "s", 1.5)
+		return err
+	},
+	"get-risk": func(ctx context.Context, c *client.Client) error { _, err := c.Risk(ctx, "m/1"); return err },
+	"evaluate-specialist": func(ctx context.Context, c *client.Client) error {
+		_, err := c.EvaluateSpecialist(ctx, "m/1", "who/1", 1, 2)
+		return err
+	},
+	"list-collapse": func(ctx context.Context, c *client.Client) error { return first(c.Collapses(ctx, "m/1")) },
+	"get-collapse":  func(ctx context.Context, c *client.Client) error { _, err := c.Collapse(ctx, "m/1", "s/1"); return err },
+	"promote-state": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Promote(ctx, "m/1", "s/1", api.Order{}, client.Write{})
+		return err
+	},
+	"demote-state": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Demote(ctx, "m/1", "s/1", api.Order{}, client.Write{})
+		return err
+	},
+	"freeze-state": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Freeze(ctx, "m/1", "s/1", api.Order{}, client.Write{})
+		return err
+	},
+	"release-state": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Release(ctx, "m/1", "s/1", api.Order{}, client.Write{})
+		return err
+	},
+	"list-decisions": func(ctx context.Context, c *client.Client) error { return first(c.Decisions(ctx, "m/1", "s")) },
+	"list-exemplars": func(ctx context.Context, c *client.Client) error { return first(c.Exemplars(ctx, "m/1", "s")) },
+	"check-steps":    func(ctx context.Context, c *client.Client) error { _, err := c.Check(ctx, api.Checking{}); return err },
+
+	"start-session": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Start(ctx, api.Start{}, client.Write{Wait: 1})
+		return err
+	},
+	"list-sessions": func(ctx context.Context, c *client.Client) error {
+		return first(c.Sessions(ctx, client.SessionQuery{ID: "i", Machine: "m", Statuses: []string{"running"}, State: "s", Code: "c", Subject: "s", Decider: "d", Overdue: true, UpdatedAfter: time.Unix(1, 0), OldestFirst: true}))
+	},
+	"get-session": func(ctx context.Context, c *client.Client) error { _, err := c.Session(ctx, "id", "carol"); return err },
+	"await-session": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Await(ctx, "id", "carol", 1)
+		return err
+	},
+	"list-events": func(ctx context.Context, c *client.Client) error {
+		return first(c.Log(ctx, "id", client.EventQuery{After: 1, Kinds: []string{"ended"}, Payload: "none"}))
+	},
+	"get-guard-log": func(ctx context.Context, c *client.Client) error { return first(c.GuardLog(ctx, "id", 1, "digest")) },
+	"explain-round": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Explain(ctx, "id", "1", "carol")
+		return err
+	},
+	"list-session-decisions": func(ctx context.Context, c *client.Client) error { return first(c.SessionDecisions(ctx, "id")) },
+	"list-model-calls":       func(ctx context.Context, c *client.Client) error { return first(c.ModelCalls(ctx, "id")) },
+	"get-driver":             func(ctx context.Context, c *client.Client) error { _, err := c.Driver(ctx, "id"); return err },
+	"step-session": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Step(ctx, "id", client.Write{Wait: 1})
+		return err
+	},
+	"run-session": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Run(ctx, "id", 0, client.Write{})
+		return err
+	},
+	"propose": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Propose(ctx, "id", api.Proposal{}, client.Write{Wait: 1, IfSequence: 1})
+		return err
+	},
+	"evaluate": func(ctx context.Context, c *client.Client) error { _, err := c.Evaluate(ctx, "id"); return err },
+	"arbitrate": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Arbitrate(ctx, "id", api.Arbitrating{}, client.Write{Wait: 1})
+		return err
+	},
+	"resume-session": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Resume(ctx, "id", api.Resuming{}, client.Write{Wait: 1})
+		return err
+	},
+	"raise-limits": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Raise(ctx, "id", api.Raising{}, client.Write{Wait: 1})
+		return err
+	},
+	"cancel-session": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Cancel(ctx, "id", api.Note{}, client.Write{Wait: 1})
+		return err
+	},
+	"fork-session": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Fork(ctx, "id", api.Forking{}, client.Write{Wait: 1})
+		return err
+	},
+	"move-session": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Move(ctx, "id", api.Moving{}, client.Write{Wait: 1})
+		return err
+	},
+	"retract-ruling": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Retract(ctx, "id", api.Retracting{}, client.Write{Wait: 1})
+		return err
+	},
+	"decide": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Decide(ctx, "id", api.Ruling{}, client.Write{Wait: 1})
+		return err
+	},
+	"execute": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Execute(ctx, "id", api.Ruling{}, client.Write{Wait: 1})
+		return err
+	},
+	"withdraw-ruling": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Withdraw(ctx, "id", "round", "carol")
+		return err
+	},
+
+	"list-inbox": func(ctx context.Context, c *client.Client) error {
+		return first(c.Inbox(ctx, client.QuestionQuery{Machine: "m", State: "s", Code: "c", Human: "h", As: "a", Unclaimed: true}))
+	},
+	"get-question": func(ctx context.Context, c *client.Client) error { _, err := c.Question(ctx, "q", "carol"); return err },
+	"claim-question": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Claim(ctx, "q", api.Viewer{})
+		return err
+	},
+	"unclaim-question": func(ctx context.Context, c *client.Client) error { return c.Unclaim(ctx, "q") },
+	"reveal-question": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Reveal(ctx, "q", api.Viewer{})
+		return err
+	},
+	"list-reviews": func(ctx context.Context, c *client.Client) error { return first(c.Reviews(ctx, "m", "carol")) },
+	"review": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Review(ctx, "q", api.Reviewing{}, client.Write{IfSequence: 1})
+		return err
+	},
+
+	"list-keys": func(ctx context.Context, c *client.Client) error { return first(c.Keys(ctx, true)) },
+	"get-key":   func(ctx context.Context, c *client.Client) error { _, err := c.Key(ctx, "k"); return err },
+	"create-key": func(ctx context.Context, c *client.Client) error {
+		_, err := c.CreateKey(ctx, api.NewKey{}, client.Write{})
+		return err
+	},
+	"revoke-key": func(ctx context.Context, c *client.Client) error { _, err := c.RevokeKey(ctx, "k"); return err },
+	"rotate-key": func(ctx context.Context, c *client.Client) error {
+		_, err := c.RotateKey(ctx, "k", api.Rotation{}, client.Write{})
+		return err
+	},
+	"list-audit": func(ctx context.Context, c *client.Client) error { return first(c.Audit(ctx, "local", true)) },
+	"get-store":  func(ctx context.Context, c *client.Client) error { _, err := c.Store(ctx); return err },
+}
+
+var nothing = json.RawMessage("{}")
+
+// first returns the error that a list begins with.
+func first[T any](list func(func(T, error) bool)) (err error) {
+	list(func(_ T, e error) bool { err = e; return false })
+	return err
+}
+
+// TestEveryOperation: each operation of the document has a method, which sends its method, its
+// path, a body where it takes one, and nothing that the document does not know.
+func TestEveryOperation(t *testing.T) {
+	text, err := os.ReadFile("../docs/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type described struct {
+		OperationID string
+		Parameters  []struct{ Name, In string }
+		RequestBody json.RawMessage
+	}
+	var document struct {
+		Paths map[string]map[string]described
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	var got *http.Request
+	var body []byte
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		io.WriteString(w, "{}")
+	}))
+	t.Cleanup(at.Close)
+	c, err := client.New(client.Config{BaseURL: at.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := 0
+	for path, methods := range document.Paths {
+		for method, o := range methods {
+			call := calls[o.OperationID]
+			if call == nil {
+				t.Errorf("%s (%s %s) has no method", o.OperationID, method, path)
+				continue
+			}
+			known++
+			if err := call(t.Context(), c); err != nil {
+				t.Errorf("%s: %v", o.OperationID, err)
+			}
+			if m := regexp.MustCompile("^" + regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "[^/]+") + "$"); !strings.EqualFold(got.Method, method) || !m.MatchString(got.URL.EscapedPath()) {
+				t.Errorf("%s is %s %s, and the client sends %s %s", o.OperationID, method, path, got.Method, got.URL.EscapedPath())
+			}
+			if takes := len(o.RequestBody) > 0; takes != (len(body) > 0) {
+				t.Errorf("%s: the client sends %q, and the operation takes a body: %v", o.OperationID, body, takes)
+			}
+			for name := range got.URL.Query() {
+				if !slices.ContainsFunc(o.Parameters, func(p struct{ Name, In string }) bool { return p.In == "query" && p.Name == name }) {
+					t.Errorf("%s: the client sends %s, which the document does not know", o.OperationID, name)
+				}
+			}
+		}
+	}
+	if known != len(calls) {
+		t.Errorf("the document has %d of the %d operations of the client", known, len(calls))
 	}
 }

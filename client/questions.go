@@ -16,24 +16,38 @@ type QuestionQuery struct {
 	Code    string
 	Human   string // only those on which this human may rule
 	As      string // as this human sees them; "" means as Human does
+	// Unclaimed leaves out those at which somebody else is.
+	Unclaimed bool
 }
 
 // Inbox yields the questions that wait for a human, page by page as they are read. An error
 // is the last it yields.
-func (c *Client) Inbox(ctx context.Context, q QuestionQuery) iter.Seq2[api.Question, error] {
-	return pages[api.Question](ctx, c, "/v1/inbox", values("machine", q.Machine, "state", q.State, "code", q.Code, "human", q.Human, "as", q.As))
+func (c *Client) Inbox(ctx context.Context, q QuestionQuery) iter.Seq2[api.Item, error] {
+	return pages[api.Item](ctx, c, "/v1/inbox", values("machine", q.Machine, "state", q.State, "code", q.Code, "human", q.Human, "as", q.As, "unclaimed", yes(q.Unclaimed)))
 }
 
 // Question returns a question that waits, by its QuestionID, as a human sees it; as is "" for
 // the only one as whom the key may, or nobody in particular.
-func (c *Client) Question(ctx context.Context, questionID, as string) (api.Question, error) {
-	return do[api.Question](ctx, c, get("/v1/inbox/"+url.PathEscape(questionID), values("human", as)))
+func (c *Client) Question(ctx context.Context, questionID, as string) (api.Item, error) {
+	return do[api.Item](ctx, c, get("/v1/inbox/"+url.PathEscape(questionID), values("human", as)))
 }
 
 // Reveal shows a human a question with what is withheld from them. It is recorded, and their
 // ruling is not blind.
 func (c *Client) Reveal(ctx context.Context, questionID string, as api.Viewer) (api.Question, error) {
 	return do[api.Question](ctx, c, post("/v1/inbox/"+url.PathEscape(questionID)+"/reveal", as, Write{}))
+}
+
+// Claim says for half an hour that one is at a question. It is advice to others: whoever may
+// rule may rule all the same.
+func (c *Client) Claim(ctx context.Context, questionID string, as api.Viewer) (api.Claim, error) {
+	return do[api.Claim](ctx, c, call{method: http.MethodPut, path: "/v1/inbox/" + url.PathEscape(questionID) + "/claim", body: as})
+}
+
+// Unclaim says that one is not at a question any more.
+func (c *Client) Unclaim(ctx context.Context, questionID string) error {
+	_, err := do[[]byte](ctx, c, call{method: http.MethodDelete, path: "/v1/inbox/" + url.PathEscape(questionID) + "/claim"})
+	return err
 }
 
 // Decide rules on the open round, on the question that was seen.

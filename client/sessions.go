@@ -2,8 +2,8 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,17 +16,6 @@ import (
 // About returns what the server is, and what the caller may do.
 func (c *Client) About(ctx context.Context) (api.About, error) {
 	return do[api.About](ctx, c, get("/v1", nil))
-}
-
-// Machine returns the newest definition of a machine.
-func (c *Client) Machine(ctx context.Context, name string) (api.Machine, error) {
-	return do[api.Machine](ctx, c, get("/v1/machines/"+url.PathEscape(name), nil))
-}
-
-// Validate says what is wrong with a definition, or probably not meant. Without errors the
-// answer names the machine.
-func (c *Client) Validate(ctx context.Context, definition json.RawMessage) (api.Machine, error) {
-	return do[api.Machine](ctx, c, post("/v1/machines/validate", definition, Write{}))
 }
 
 // Start starts a session. Made again with the same w.Key it is the same session.
@@ -80,6 +69,41 @@ func (q SessionQuery) values() url.Values {
 // Sessions yields sessions, page by page as they are read. An error is the last it yields.
 func (c *Client) Sessions(ctx context.Context, q SessionQuery) iter.Seq2[api.Summary, error] {
 	return pages[api.Summary](ctx, c, "/v1/sessions", q.values())
+}
+
+// Explain says why a round was decided as it was, as a human sees it who is "" for nobody in
+// particular. round is its number, a number and an attempt such as 3.1, or its id; "" is the
+// last that was judged.
+func (c *Client) Explain(ctx context.Context, id, round, human string) (api.Explanation, error) {
+	return do[api.Explanation](ctx, c, get(of(id, "/explain"), values("round", round, "human", human)))
+}
+
+// SessionDecisions yields what was executed in a session, on what, the oldest first. An error
+// is the last it yields.
+func (c *Client) SessionDecisions(ctx context.Context, id string) iter.Seq2[api.Decision, error] {
+	return pages[api.Decision](ctx, c, of(id, "/decisions"), url.Values{})
+}
+
+// ModelCalls yields how models were asked in a session, the oldest first. An error is the last
+// it yields.
+func (c *Client) ModelCalls(ctx context.Context, id string) iter.Seq2[api.ModelCall, error] {
+	return pages[api.ModelCall](ctx, c, of(id, "/audit"), url.Values{})
+}
+
+// GuardLog yields the events of a session as guards saw them, from a number on; 0 is the first.
+// payload is what is told of texts: redacted (also if it is ""), full or digest. An error is the
+// last it yields.
+func (c *Client) GuardLog(ctx context.Context, id string, from int64, payload string) iter.Seq2[api.LogRecord, error] {
+	v := values("payload", payload)
+	if from > 0 {
+		v.Set("from", number(from))
+	}
+	return pages[api.LogRecord](ctx, c, of(id, "/log"), v)
+}
+
+// Driver says how it goes with carrying a session on.
+func (c *Client) Driver(ctx context.Context, id string) (api.Driven, error) {
+	return do[api.Driven](ctx, c, get(of(id, "/driver"), nil))
 }
 
 // Step carries a session one step further.
@@ -152,6 +176,7 @@ func values(pairs ...string) url.Values {
 // pages yields a list, page by page.
 func pages[T any](ctx context.Context, c *Client, path string, q url.Values) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
+		q := maps.Clone(q) // who goes through it again begins at its first page
 		for {
 			page, err := do[api.List[T]](ctx, c, call{method: http.MethodGet, path: path, query: q})
 			if err != nil {
