@@ -151,6 +151,7 @@ func TestRulingIsNoWork(t *testing.T) {
 				}
 				s := b.start(b.machine(d))
 				b.stepTo(s, runner.TickHuman)
+				now = now.Add(72 * time.Hour)
 				rule(b, s, "again")
 				c.then(b, s, func() { now = now.Add(72 * time.Hour) })
 				if !c.refused {
@@ -159,6 +160,34 @@ func TestRulingIsNoWork(t *testing.T) {
 					t.Errorf("the ruling was executed: %t, %v\n%s", a.Executed, err, b.log(s, 1))
 				}
 			})
+		}
+	}
+}
+
+// TestForkKeepsProgress: a fork has made no progress for as long as the other session had worked
+// without any, however long that had waited before and after its last transition, and how much
+// later it is forked (cases.md 6.5, 8.2).
+func TestForkKeepsProgress(t *testing.T) {
+	for worked, executed := range map[time.Duration]bool{50 * time.Second: true, 70 * time.Second: false} {
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		b := newBench(t, func(rc *runner.Config) { rc.Now = func() time.Time { return now } })
+		b.cast.judge("judge", electNone)
+		b.cast.play("service", func(_ context.Context, q specialist.Question) (specialist.Answer, error) {
+			if q.Key.Round == 2 {
+				now = now.Add(worked)
+			}
+			return specialist.Answer{TransitionName: "again"}, nil
+		})
+		s := b.start(b.machine(def{who: []string{human("human"), human("carol"), web("service"), arbFn("judge")}, top: budget(`"no_progress_ms":60000`)}))
+		for _, act := range []func(){
+			func() { b.stepTo(s, runner.TickHuman) }, func() { b.executed(s, "human", "again") },
+			func() { b.stepTo(s, runner.TickHuman) }, func() { b.propose(s, "carol", "park") },
+		} {
+			act()
+			now = now.Add(time.Hour)
+		}
+		if a, err := b.word(b.fork(s, 0), "human", "finish"); err != nil || a.Executed != executed {
+			t.Errorf("after %s of work the ruling was executed: %t, %v", worked, a.Executed, err)
 		}
 	}
 }

@@ -8,10 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/verdict"
 )
 
 // withholding are machines whose open round withholds something, by why.
@@ -264,5 +268,55 @@ func TestAskedAgainIsWithheld(t *testing.T) {
 	b.ok(err)
 	if s = b.now(s); s.Withheld("ann") != "" {
 		t.Error("a look shows nothing")
+	}
+}
+
+// TestWithheldReason: a question does not say for which transition a consensus was that its guard
+// refused, as long as what was proposed is withheld (cases.md 7.2).
+func TestWithheldReason(t *testing.T) {
+	refuse := false
+	seed := seeded(store.NewMemory())
+	d := newDesk(newBench(t, func(c *runner.Config) {
+		seed(c)
+		c.Guards = []guard.Checker{guard.Func(func(_ context.Context, s verdict.Step) verdict.Verdict {
+			if !refuse {
+				return verdict.Verdict{}
+			}
+			return verdict.Reject(verdict.Escalate, "house", s.Transition+" is for nobody")
+		})}
+	}), .98, .9, .85)
+	for i := 0; i < 200 && d.collapse().StageOf() == trust.Calibrating; i++ {
+		d.run(1)
+	}
+	refuse, d.truth, d.p = true, "left", []float64{1, 1, 1}
+	tick := d.stepTo(d.s, runner.TickHuman)
+	if text := "house: left is for nobody"; tick.Reasoning() != text || d.now(d.s).Outcome().Reason != text {
+		t.Fatalf("the step came to %s: %s", tick.Code, tick.Reasoning())
+	}
+	for _, show := range []bool{false, true} {
+		q, err := d.r.Question(d.ctx, d.now(d.s), "human")
+		if show {
+			q, _, err = d.r.Reveal(d.ctx, d.s.ID, "human", nil)
+		}
+		if d.ok(err); strings.Contains(q.Reason, "left") != show {
+			t.Errorf("shown %t, the question says %q", show, q.Reason)
+		}
+	}
+}
+
+// TestWithheldNotices: the notice with which a guard sent an attempt back does not tell what is
+// withheld (cases.md 7.2).
+func TestWithheldNotices(t *testing.T) {
+	for audit, want := range map[string]int{"": 1, `"audit":{"mode":"before","rate":1e-9,"newcomerRate":1e-9},`: 0} {
+		b := newBench(t, func(rc *runner.Config) {
+			rc.Guards = []guard.Checker{reject("again", verdict.Retry, "house", "again is for nobody")}
+		})
+		b.cast.say("a", "again")
+		s := b.start(b.machine(def{states: `"open":{` + audit + `"transitions":{"finish":"done","again":{"target":"open","irreversible":false}}},"done":{}`, who: []string{fn("a"), human("ann"), half}}))
+		b.stepTo(s, runner.TickRejected)
+		q, err := b.r.Question(b.ctx, b.now(s), "ann")
+		if b.ok(err); len(q.Notices) != want {
+			t.Errorf("with %q the question says %q", audit, q.Notices)
+		}
 	}
 }
