@@ -90,7 +90,7 @@ dialai inbox lists what is to be decided, each choice as a command to copy.`,
 	f.add(cmd, "decides")
 	cmd.Flags().BoolVar(&f.noRun, "no-run", false, "only decide, do not run on")
 	cmd.Flags().BoolVar(&f.show, "show-proposals", false, "show the proposals even if they are withheld; that is recorded, and the ruling is not blind")
-	cmd.Flags().StringVar(&f.accept, "accept", "", "rule for what that `specialist` has proposed, payload included, in place of a transition")
+	cmd.Flags().StringVar(&f.accept, "accept", "", "rule for what that `specialist` has proposed, or a human has ruled that waits for others, payload included, in place of a transition")
 	cmd.Flags().BoolVar(&f.withdraw, "withdraw", false, "take the own ruling back that waits for another human's")
 	run.add(cmd, false)
 	return cmd
@@ -190,7 +190,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 // chosen returns what is ruled, and its payload.
 func (a *app) chosen(s *session.Session, q runner.Question, transition string, f *decideFlags) (string, json.RawMessage, error) {
 	if f.accept != "" {
-		p, err := a.accepted(q, f.accept, f.words(q))
+		p, err := accepted(q, f.accept)
 		return p.TransitionName, p.MetaJSON, err
 	}
 	data, err := a.payload(f.data, s.State.Transition(transition))

@@ -254,5 +254,10 @@ func proposerOf(item runner.Question, t session.InboxTransition) string {
 			return p.SpecialistID
 		}
 	}
+	for _, r := range item.Rulings {
+		if r.TransitionName == t.Name && r.SpecialistID != item.Viewer && bytes.Equal(r.MetaJSON, t.MetaJSON) {
+			return r.SpecialistID
+		}
+	}
 	return ""
 }

@@ -83,9 +83,13 @@ func choiceOf(q runner.Question, name string) (t session.InboxTransition) {
 	return t
 }
 
-// accepted returns the proposal of a specialist that --accept is to rule for. words are the
-// flags of a command that does the same.
-func (a *app) accepted(q runner.Question, who string, words []string) (p render.Proposal, err error) {
+// accepted returns what --accept is to rule for: the proposal of a specialist, or the ruling of
+// a human that waits for others.
+func accepted(q runner.Question, who string) (p render.Proposal, err error) {
+	if i := slices.IndexFunc(q.Rulings, func(r session.QuestionRuling) bool { return r.SpecialistID == who }); i >= 0 {
+		r := q.Rulings[i]
+		return render.Proposal{SpecialistID: who, TransitionName: r.TransitionName, MetaJSON: r.MetaJSON}, nil
+	}
 	if w := q.Withheld; w != nil {
 		return p, hinted(usage("--accept %s: what was proposed in this round is withheld", who), "name the transition that you choose; --show-proposals shows what was proposed, which is recorded")
 	}
@@ -100,11 +104,7 @@ func (a *app) accepted(q runner.Question, who string, words []string) (p render.
 		names = append(names, p.SpecialistID)
 	}
 	err = usage("--accept %s: there is no proposal of that specialist in this round", who)
-	ruled := slices.IndexFunc(q.Rulings, func(r session.QuestionRuling) bool { return r.SpecialistID == who })
 	switch near := machine.DidYouMean(who, names); {
-	case ruled >= 0:
-		r := q.Rulings[ruled]
-		return p, hinted(err, "%s has ruled; %s agrees", who, a.Command("decide", []string{q.SessionID, r.TransitionName}, append(words, dataWords(string(r.MetaJSON))...)...))
 	case near != "":
 		return p, hinted(err, "%s", near)
 	case len(names) > 0:

@@ -167,6 +167,7 @@ type Ruling struct {
 	At         specialist.Time  `json:"at"`
 	HumanID    string           `json:"humanId"`
 	Authors    []string         `json:"authors,omitempty"`        // the humans who chose it, if there was more than one
+	Words      []Word           `json:"words,omitempty"`          // what those before the last of them said
 	Actor      *session.Actor   `json:"actor,omitempty"`          // the person or program that ruled, of several the last; nil if that is not said
 	Digest     string           `json:"questionDigest,omitempty"` // of the question on which it was ruled; "" if the ruling named none
 	Kind       string           `json:"kind"`                     // forced, or executed: that teaches nothing
@@ -313,6 +314,12 @@ func (t *trace) explainVerdict(j *session.Judged) *Verdict {
 	return v
 }
 
+// A Word is why a human chose what others chose, too.
+type Word struct {
+	HumanID   string `json:"humanId"`
+	Reasoning string `json:"reasoning"`
+}
+
 func (t *trace) explainRuling(x *session.Executed) *Ruling {
 	if !x.How.Ruling() {
 		return nil
@@ -320,6 +327,11 @@ func (t *trace) explainRuling(x *session.Executed) *Ruling {
 	r := &Ruling{
 		At: x.At, HumanID: x.SpecialistID, Kind: x.How.String(), Transition: x.Transition.Name, ToState: x.Transition.Target,
 		Reasoning: x.Reasoning, Unasked: t.wait == nil, Authors: x.Authors, Actor: x.Actor, Digest: x.QuestionDigest,
+	}
+	for _, id := range x.Authors {
+		if d := t.ruled[id]; d != nil && d.Reasoning != "" && id != x.SpecialistID {
+			r.Words = append(r.Words, Word{id, d.Reasoning})
+		}
 	}
 	if d := t.retracted; d != nil {
 		r.Retracted = &Retraction{d.SpecialistID, d.Note}

@@ -36,8 +36,9 @@ type trace struct {
 	gates     []Gate
 	wait      *Wait
 	executed  *session.Executed
-	retracted *session.Retracted // nil unless the ruling was taken back
-	outcome   *trust.Outcome     // what a ruling taught, or will once another human agrees
+	ruled     map[string]*session.Ruled // the newest word of each human that waited for others
+	retracted *session.Retracted        // nil unless the ruling was taken back
+	outcome   *trust.Outcome            // what a ruling taught, or will once another human agrees
 	reviews   []Review
 	withheld  bool // from those who are to decide or to review it
 }
@@ -247,6 +248,11 @@ func (t *trace) record(ev session.Event, live []*specialist.Proposal) {
 		t.gates = append(t.gates, explainGate(d))
 	case *session.AwaitsHuman:
 		t.wait = &Wait{d.Code, d.Reason}
+	case *session.Ruled:
+		if t.ruled == nil {
+			t.ruled = map[string]*session.Ruled{}
+		}
+		t.ruled[d.SpecialistID] = d
 	case *session.Executed:
 		t.executed = d
 	case *session.Learned:

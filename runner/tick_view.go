@@ -47,11 +47,16 @@ func (t Tick) View() TickView {
 // MarshalJSON writes the View.
 func (t Tick) MarshalJSON() ([]byte, error) { return json.Marshal(t.View()) }
 
-// View returns the result as it is shown; a step that failed has the status
-// failed.
+// View returns the result as it is shown; a step that failed has the status failed, but where
+// one before it, in the same tick, has executed a transition: that is shown, with the error.
 func (r TickResult) View() TickView {
-	if r.Err == nil {
+	switch {
+	case r.Err == nil:
 		return r.Tick.View()
+	case r.Tick.Transition != nil: // the step after that failed
+		v := r.Tick.View()
+		v.Error = r.Err.Error()
+		return v
 	}
 	return TickView{
 		SessionID: r.Summary.SessionID.String(), MachineName: r.Summary.MachineName, Subject: r.Summary.Subject, CurrentState: r.Summary.CurrentState,

@@ -393,6 +393,9 @@ func (t *teller) human() {
 	}
 	t.line("\nRuling of %s%s, at %s:", Clean(rulers(r)), Clean(known(r.Actor)), r.At)
 	t.line("  %s → %s: %s", Clean(r.Transition), Clean(r.ToState), Clean(r.Reasoning))
+	for _, w := range r.Words {
+		t.line("  %s: %s", Clean(w.HumanID), Clean(w.Reasoning))
+	}
 	if r.Kind == session.Direct.String() {
 		t.line("  Executed without teaching anything.")
 	}

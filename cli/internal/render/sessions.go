@@ -130,7 +130,10 @@ func (st Style) ticks(out io.Writer, page []runner.TickView) error {
 		if line.TransitionName != "" {
 			what = line.TransitionName + ": " + what
 		}
-		if line.Error != "" {
+		switch {
+		case line.Error != "" && line.TransitionName != "":
+			what += "; then: " + line.Error
+		case line.Error != "":
 			what = line.Error
 		}
 		rows = append(rows, besideID(about, st.ID(line.SessionID), line.Subject, line.MachineName, line.Status, line.CurrentState, what))
