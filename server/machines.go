@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/internal/graph"
+	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/server/internal/params"
 	"github.com/dialai/dialai/session"
@@ -35,9 +37,36 @@ func (s *Server) registerMachines() {
 	s.registerHistory()
 }
 
-// parse reads a definition that was sent.
+// parsed are the definitions that were read last, by their texts.
+type parsed struct {
+	mu   sync.Mutex
+	list *lru.Cache[control.Hash, *machine.Machine]
+}
+
+const (
+	maxParsed     = 64
+	maxParsedText = 64 << 10 // of those that are larger none is kept, in bytes
+)
+
+// parse reads a definition that was sent, or published.
 func (s *Server) parse(definition json.RawMessage) (*machine.Machine, error) {
-	return machine.Parse("machine.json", definition, s.config.Checks)
+	key, keeps := control.Hash{}, len(definition) <= maxParsedText
+	if keeps {
+		key = control.HashOf([]byte(definition))
+		s.parsed.mu.Lock()
+		m, ok := s.parsed.list.Get(key)
+		s.parsed.mu.Unlock()
+		if ok {
+			return m, nil
+		}
+	}
+	m, err := machine.Parse("machine.json", definition, s.config.Checks)
+	if err == nil && keeps {
+		s.parsed.mu.Lock()
+		s.parsed.list.Put(key, m)
+		s.parsed.mu.Unlock()
+	}
+	return m, err
 }
 
 type definitionIn struct {

@@ -27,6 +27,7 @@ import (
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -84,6 +85,7 @@ type Server struct {
 	api     huma.API
 	changes changes
 	limits  *limits
+	parsed  parsed
 	notes   notes
 	closing chan struct{}
 	close   func()
@@ -97,7 +99,7 @@ func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, closing: make(chan struct{}), limits: newLimits(c.Rates, time.Now)}
+	s := &Server{config: c, closing: make(chan struct{}), limits: newLimits(c.Rates, time.Now), parsed: parsed{list: lru.New[control.Hash, *machine.Machine](maxParsed)}}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, describe(c.Version))
