@@ -38,8 +38,10 @@ The state in which it stands has to be in the file. Where it is not, --state say
 which one is in its place; it cannot be one in which sessions end, so no approval is
 skipped. Say it of states, too, that the session has left: who has ruled in OLD has
 ruled in NEW, for approvals that exclude NEW, visits of OLD are visits of NEW, and its
-rounds that wait for a review do so as rounds of NEW. What the session was started with
-has to satisfy the new input, whose defaults fill what its data lack.
+rounds that wait for a review do so as rounds of NEW. It has to be said where a human
+has ruled in a state that is gone, and approvals exclude who has ruled in one that is
+new. What the session was started with has to satisfy the new input, whose defaults
+fill what its data lack.
 
 With --all, every live session of the machine that runs by the definition of --from
 is moved, and each is reported; the exit code is 1 if one could not be. --dry-run

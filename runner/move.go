@@ -72,7 +72,7 @@ func (r *Runner) Move(ctx context.Context, id specialist.SessionID, m *machine.M
 			return nil, err
 		}
 		state, err := movable(s, m, &o)
-		if err != nil || o.DryRun {
+		if err != nil {
 			return s, err
 		}
 		after, err := r.moveOnce(ctx, s, p, state, &o)
@@ -93,6 +93,14 @@ func (r *Runner) moveOnce(ctx context.Context, s *session.Session, p *plan, stat
 	}
 	t.emit(&session.Moved{Program: p.Program, From: s.Machine().Digest(), State: state, States: o.renamed(), Subject: p.Cases.Subject(ctx, data, s.Options().Meta),
 		Note: specialist.Clip(o.Note, maxReasoning), Actor: o.Actor.Clone()})
+	if by, was, name := t.now.Forgets(s); by != "" {
+		e := refuse(ErrIllegal, "no_state", "%s ruled in %q, which the new definition does not have, and who ruled in its state %q is excluded from approvals", by, was, name)
+		e.Hint = fmt.Sprintf("say which state is in its place, this one (--state %s=%s) or another", was, name)
+		return s, e
+	}
+	if o.DryRun {
+		return s, nil
+	}
 	opened := &session.RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: state, Closed: p.Cases.Closed(ctx, &t.now)}
 	if t.now.Due() == nil {
 		opened.Due = p.Cases.Due(ctx, &t.now, t.at)

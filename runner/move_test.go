@@ -211,6 +211,34 @@ func TestMoveKeepsExcluded(t *testing.T) {
 	b.refused(err, runner.ErrForbidden, `bob may not choose "pay": they ruled in state "check" (exclude: check)`)
 }
 
+// TestMoveForgetsNobody: where a state is gone in which somebody has ruled, and one is new that
+// approvals exclude, the move says so until somebody says what is in its place (cases.md 4.2, 8.3).
+func TestMoveForgetsNobody(t *testing.T) {
+	b := newBench(t)
+	machineOf := func(check, exclude string) *machine.Machine {
+		return parse(t, `{"machineName":"m","initialState":"`+check+`","goalState":"paid",
+		  "specialists":[{"role":"proposer","specialistId":"alice","isHuman":true},{"role":"proposer","specialistId":"bob","isHuman":true}],
+		  "states":{"`+check+`":{"transitions":{"on":"pay"}},"pay":{"transitions":{"pay":{"target":"paid","approvals":{"exclude":[`+exclude+`]}},"wait":"pay","back":"`+check+`"}},"paid":{}}}`)
+	}
+	s := b.start(machineOf("check", `"check"`))
+	b.executed(s, "bob", "on")
+	move := func(m *machine.Machine, dry bool, states map[machine.StateName]machine.StateName) error {
+		_, err := b.r.Move(b.ctx, s.ID, m, runner.Moving{Actor: *key("op"), Note: "a better file", States: states, DryRun: dry})
+		return err
+	}
+	const gone = `bob ruled in "check", which the new definition does not have, and who ruled in its state "look" is excluded from approvals`
+	for _, dry := range []bool{true, false} {
+		b.refused(move(machineOf("look", `"look"`), dry, nil), runner.ErrIllegal, gone)
+	}
+	b.ok(move(machineOf("check", `"pay"`), false, nil))                               // all that were are there
+	b.ok(move(machineOf("look", `"pay"`), false, nil))                                // none that is new is excluded
+	b.refused(move(machineOf("look", `"look"`), false, nil), runner.ErrIllegal, gone) // it was lost before
+	b.ok(move(machineOf("look", `"look"`), true, map[machine.StateName]machine.StateName{"check": "pay"}))
+	b.ok(move(machineOf("look", `"look"`), false, map[machine.StateName]machine.StateName{"check": "look"}))
+	_, err := b.word(s, "bob", "pay")
+	b.refused(err, runner.ErrForbidden, `bob may not choose "pay": they ruled in state "look" (exclude: look)`)
+}
+
 // TestMoveBackToAName: a state that a move has renamed goes by the name that it had before where
 // the session comes under a definition again that has that one, though nobody says so: who has
 // ruled there is excluded, visits count on, and its reviews wait (cases.md 4.1, 4.2, 8.3).

@@ -48,6 +48,32 @@ func (s *Session) excluded(what string) (ids []string, why string) {
 	return nil, ""
 }
 
+// Forgets returns, of a session that has just been moved, a human who has ruled in a state that
+// is none of the definition any more, and a state of that one that approvals exclude and that may
+// be the same, because it is new. All are "" if there is none. before is the session as it was.
+func (s *Session) Forgets(before *Session) (by, was, excluded string) {
+	for e, step := s.last, s.Executed; e != nil; e, step = e.Previous, step-1 {
+		if s.StateNow(e.Transition.From.Name, step) != nil || !e.IsHuman && !human(before.Machine(), e.SpecialistID) {
+			continue
+		}
+		was := before.stateNow(e.Transition.From.Name, step)
+		for _, st := range s.Machine().States() {
+			for _, t := range st.Transitions {
+				if t.Approvals == nil {
+					continue
+				}
+				for _, name := range t.Approvals.Exclude {
+					taken := before.Machine().State(was) != nil && before.Machine().State(name) != nil
+					if s.Machine().State(name) != nil && !taken {
+						return e.SpecialistID, was, name
+					}
+				}
+			}
+		}
+	}
+	return "", "", ""
+}
+
 // StartedBy returns the humans as whom the session, or one from which it was forked, was
 // started.
 func (s *Session) StartedBy() (ids []string) {
