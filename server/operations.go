@@ -78,10 +78,18 @@ func add[I, O any](s *Server, o operation, handle func(ctx context.Context, p *P
 }
 
 // fail turns an error into the answer that says it.
-func (s *Server) fail(ctx context.Context, err error) *api.Error {
+func (s *Server) fail(ctx context.Context, err error) error {
 	p := s.problem(ctx, err)
 	finish(ctx, p)
-	return p
+	return huma.ErrorWithHeaders(p, headersOf(p))
+}
+
+// headersOf returns the headers of a refusal: of one that may succeed later, when to try again.
+func headersOf(p *api.Error) http.Header {
+	if !p.Retryable {
+		return nil
+	}
+	return http.Header{"Retry-After": {"1"}}
 }
 
 func mayNot(p *Principal, do permission, machineName string) *api.Error {

@@ -170,7 +170,13 @@ func finish(ctx context.Context, p *api.Error) {
 // writeProblem answers with a problem where no operation does.
 func writeProblem(w http.ResponseWriter, r *http.Request, p *api.Error) {
 	finish(r.Context(), p)
-	w.Header().Set("Content-Type", p.ContentType(""))
+	h := w.Header()
+	for name, values := range headersOf(p) {
+		if h.Get(name) == "" {
+			h[name] = values
+		}
+	}
+	h.Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // whoever has gone does not read it
 }

@@ -173,6 +173,9 @@ func TestStreamsOfOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if r.StatusCode == http.StatusTooManyRequests && r.Header.Get("Retry-After") != "1" {
+				t.Errorf("too many, and the answer does not say when to try again: %v", r.Header)
+			}
 			go io.Copy(io.Discard, c)
 			return c, r.StatusCode
 		}

@@ -621,7 +621,7 @@ func TestAudit(t *testing.T) {
 	}
 	broken := newDesk(t, deskOptions{control: failing{control.NewMemory()}})
 	for _, header := range [][]string{nil, {"Idempotency-Key", "k"}} {
-		if r := broken.want(507, "POST", "/v1/sessions", `{"machine":`+reviewed+`}`, header...); r.code() != "store_full" {
+		if r := broken.want(507, "POST", "/v1/sessions", `{"machine":`+reviewed+`}`, header...); r.code() != "store_full" || r.header.Get("Retry-After") != "1" {
 			t.Errorf("what cannot be recorded is answered %s", r.body)
 		}
 	}
