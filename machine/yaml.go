@@ -84,24 +84,30 @@ func yamlOrigin(data []byte, message string) (line, col int) {
 	if len(data) > maxOrigin {
 		return 1, 1
 	}
-	lines := bytes.SplitAfter(data, []byte("\n"))
-	ends, end := make([]int, len(lines)), 0
-	for i, l := range lines {
-		end += len(l)
-		ends[i] = end
+	ends := []int{}
+	for _, b := range yamlBreak().FindAllIndex(data, -1) {
+		ends = append(ends, b[1])
 	}
+	ends = append(ends, len(data))
 	i := sort.Search(len(ends)-1, func(i int) bool {
 		_, _, err := scanYAML(data[:ends[i]])
 		return err != nil && err.Error() == message
 	})
 	col = 1
 	if m := yamlAlias().FindStringSubmatch(message); m != nil {
-		if at := bytes.Index(lines[i], []byte("*"+m[1])); at > 0 {
-			col += utf8.RuneCount(lines[i][:at])
+		last := data[:ends[i]]
+		if i > 0 {
+			last = last[ends[i-1]:]
+		}
+		if at := bytes.Index(last, []byte("*"+m[1])); at > 0 {
+			col += utf8.RuneCount(last[:at])
 		}
 	}
 	return i + 1, col
 }
+
+// yamlBreak is what ends a line: YAML has more of it than JSON.
+var yamlBreak = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]") })
 
 var yamlAlias = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: unknown anchor '(.*)' referenced$`) })
 

@@ -192,6 +192,14 @@ func TestYAMLSyntax(t *testing.T) {
 	}
 }
 
+// TestYAMLLines: an alias is found on its line, whatever ends the lines.
+func TestYAMLLines(t *testing.T) {
+	p := problems(t, "m.yaml", "# of a Mac\r# of a mainframe\u0085# of Windows\r\na: *nowhere\r\n").Problems[0]
+	if p.Line != 4 || p.Column != 4 {
+		t.Errorf("found at %d:%d, want 4:4: %v", p.Line, p.Column, p)
+	}
+}
+
 // TestExtensions: x- members and a top-level $schema are ignored, whatever they
 // hold, and do not change the digest; names of states may begin with x-.
 func TestExtensions(t *testing.T) {
