@@ -24,6 +24,7 @@ var ladder = map[string][]string{
 	"internal/jsontext":         {"exact"},
 	"internal/files":            {},
 	"internal/lru":              {},
+	"internal/seal":             {},
 	"internal/deadline":         {},
 	"internal/expression":       {"internal/jsontext"},
 	"machine":                   {"internal/expression", "exact", "internal/jsontext"},
