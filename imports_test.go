@@ -24,7 +24,7 @@ var ladder = map[string][]string{
 	"internal/jsontext":         {"exact"},
 	"internal/files":            {},
 	"internal/lru":              {},
-	"internal/seal":             {},
+	"internal/seal":             {"internal/files"},
 	"internal/deadline":         {},
 	"internal/expression":       {"internal/jsontext"},
 	"machine":                   {"internal/expression", "exact", "internal/jsontext"},

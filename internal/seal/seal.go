@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/dialai/dialai/internal/files"
 )
 
 // What a server gives out of its hands and takes back, or keeps where others can read it, is
@@ -39,12 +41,12 @@ func NewKey() (k Key) {
 	return k
 }
 
-// KeyFile returns the key in a file, which it makes if there is none, for its owner alone.
+// KeyFile returns the key in a file that nobody else can read; it makes one if there is none.
 func KeyFile(path string) (Key, error) {
-	text, err := os.ReadFile(path)
+	text, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = writeNew(path, NewKey()); err == nil || errors.Is(err, fs.ErrExist) {
-			text, err = os.ReadFile(path) // of two that make one at once, the first counts
+			text, err = read(path) // of two that make one at once, the first counts
 		}
 	}
 	if err != nil {
@@ -55,6 +57,18 @@ func KeyFile(path string) (Key, error) {
 		return k, fmt.Errorf("%s: %w", path, err)
 	}
 	return k, nil
+}
+
+// read reads a file that nobody else may read.
+func read(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s can be read by others: chmod 600 changes that", path)
+	}
+	return files.ReadRegular(path, files.ServerKey)
 }
 
 // writeNew writes a key into a file that is there whole or not at all.

@@ -62,6 +62,15 @@ func TestKeyFile(t *testing.T) {
 	if left, _ := filepath.Glob(path + ".*"); len(left) != 0 {
 		t.Errorf("left over: %v", left)
 	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.KeyFile(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("a key that others can read is %v", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(path, []byte("c2hvcnQ="), 0o600); err != nil {
 		t.Fatal(err)
 	}
