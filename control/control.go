@@ -1,11 +1,12 @@
 // Package control says what a server must remember beside its sessions: keys, receipts of
-// requests, its audit log, published machines, and claims of questions.
+// requests, its audit log, published machines, claims of questions, and webhooks.
 //
 //	control.go   the contract of a Store, and what it writes
 //	key.go       keys: credentials, what they grant, when they are good
 //	receipt.go   requests that are answered once
 //	audit.go     the log of who did what, chained by hashes
-//	memory.go    a Store in memory
+//	webhook.go   who is told what happens, and what they are still to be told
+//	memory.go    a Store in memory, with memory_webhook.go
 //
 // Nothing here reads a clock: whoever calls says what time it is. Store/storetest tests the
 // contract line by line, for the form in memory and the one in a file.
@@ -55,6 +56,15 @@ type Store interface {
 	Versions(ctx context.Context, name string, q Query) ([]Machine, error)
 	// Claims returns, of some questions, the claims that hold at a moment.
 	Claims(ctx context.Context, tenant string, questionIDs []string, now specialist.Time) ([]Claim, error)
+	// Webhook returns a webhook, or ErrNotFound.
+	Webhook(ctx context.Context, id string) (Webhook, error)
+	// Webhooks returns webhooks in the order in which they were added.
+	Webhooks(ctx context.Context, q Query) ([]Webhook, error)
+	// Delivery returns something that a webhook is to be told, or ErrNotFound; that it has
+	// been told it is forgotten.
+	Delivery(ctx context.Context, id string) (Delivery, error)
+	// Deliveries returns what a webhook is to be told, in the order in which it was stored.
+	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, error)
 	// Audit returns the records of the audit log in the order in which they were written,
 	// those of all processes together.
 	Audit(ctx context.Context, q Query) ([]Record, error)
@@ -78,6 +88,12 @@ type Changes struct {
 	Publish *Machine  // ErrStale unless its Version follows the newest one (1 for a new name)
 	Claim   *Claim    // put, in place of one by the same subject or one that is over by its At; else a *ClaimedError
 	Unclaim *Claim    // takes the claim of a question back if it is of this Subject, or of any if that is ""
+
+	Unhook     string     // removes a webhook and what it is to be told; ErrNotFound
+	Webhook    *Webhook   // put: Version 1 adds it (ErrExists), another follows the one that is there (ErrStale)
+	Walk       *Walk      // ErrStale
+	Deliveries []Delivery // stored, to be sent from the first attempt on; ErrNotFound without the webhook
+	Attempt    *Attempt   // ErrStale
 }
 
 // A KeyTime is a key and a moment.

@@ -31,6 +31,7 @@ type shared struct {
 	names    []machineName // in the order in which they were published first
 	machines map[machineName][]Machine
 	claims   map[question]Claim
+	hooks    hooks
 	audit    []Record          // Place is the index and one
 	ends     map[string]Record // the newest of each process
 }
@@ -142,6 +143,7 @@ func (m *Memory) Commit(ctx context.Context, c Changes) error {
 		m.publish(*c.Publish)
 	}
 	m.putClaims(&c)
+	m.hooks.change(&c)
 	return nil
 }
 
@@ -173,7 +175,7 @@ func (m *Memory) refuse(c *Changes) error {
 			return &ClaimedError{held}
 		}
 	}
-	return nil
+	return m.hooks.refuse(c)
 }
 
 // mayEnd reports whether this process has begun what is to end.

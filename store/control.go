@@ -92,6 +92,7 @@ type controlStatements struct {
 	findMachine, insertMachine, insertVersion *sql.Stmt
 	bumpMachine                               *sql.Stmt
 	findClaim, putClaim, unclaim, purgeClaims *sql.Stmt
+	hooks                                     webhookStatements
 }
 
 func (st *controlStatements) prepare(p *preparer) {
@@ -117,6 +118,7 @@ func (st *controlStatements) prepare(p *preparer) {
 	p.prepare(&st.putClaim, `INSERT OR REPLACE INTO claims (`+claimColumns+`) VALUES (?,?,?,?,?,?)`)
 	p.prepare(&st.unclaim, `DELETE FROM claims WHERE tenant=?1 AND question_id=?2 AND (?3='' OR subject=?3)`)
 	p.prepare(&st.purgeClaims, `DELETE FROM claims WHERE expires_at<=?`)
+	st.hooks.prepare(p)
 }
 
 const (
@@ -294,7 +296,7 @@ func (c *Control) write(ctx context.Context, changes *control.Changes) error {
 			return err
 		}
 	}
-	for _, write := range []func(context.Context, *control.Changes) error{c.writeEnd, c.writeKeys, c.writeMachine, c.writeClaim} {
+	for _, write := range []func(context.Context, *control.Changes) error{c.writeEnd, c.writeKeys, c.writeMachine, c.writeClaim, c.writeWebhooks} {
 		if err := write(ctx, changes); err != nil {
 			return err
 		}

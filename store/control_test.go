@@ -366,7 +366,46 @@ func TestControlListsGoByIndexes(t *testing.T) {
 				t.Errorf("%s are listed by\n%s\nwant %s", query, plan, by)
 			}
 		}
+		dead, sent := true, false
+		for _, c2 := range []struct {
+			q  control.DeliveryQuery
+			by string
+		}{
+			{control.DeliveryQuery{WebhookID: "a", Due: 7, Query: control.Query{Limit: 4}}, "deliveries_due (webhook=? AND next_at<?)"},
+			{control.DeliveryQuery{WebhookID: "a", Query: q}, "deliveries_webhook (webhook=? AND id<?)"},
+			{control.DeliveryQuery{WebhookID: "a", Dead: &dead, Query: q}, "deliveries_dead (webhook=? AND id<?)"},
+			{control.DeliveryQuery{WebhookID: "a", Dead: &sent, Query: q}, "deliveries_webhook (webhook=? AND id<?)"},
+		} {
+			if plan := c.PlanDeliveries(t, c2.q); !strings.Contains(plan, c2.by) || strings.Contains(plan, "TEMP B-TREE") {
+				t.Errorf("%+v is listed by\n%s\nwant %s", c2.q, plan, c2.by)
+			}
+		}
 	})
+}
+
+// TestControlUpgrade: a file of the version before has webhooks after it was opened, and loses
+// nothing.
+func TestControlUpgrade(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dialai.db.control")
+	withControl(t, path, func(c *store.Control) {
+		if err := c.Commit(t.Context(), control.Changes{Keys: []control.Key{{ID: "a"}}, Entries: []control.Entry{{RequestID: "r"}}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	execRaw(t, path, `DROP TABLE webhooks; DROP TABLE deliveries; DELETE FROM goose_db_version WHERE version_id>1; DELETE FROM migrations WHERE version>1`)
+	for range 2 {
+		withControl(t, path, func(c *store.Control) {
+			if _, err := c.Key(t.Context(), "a"); err != nil {
+				t.Error(err)
+			}
+			if v := verifyControl(t, c); v.Records != 1 || v.Difference != nil {
+				t.Errorf("the audit log has %+v", v)
+			}
+			if list, err := c.Webhooks(t.Context(), control.Query{}); err != nil || len(list) != 0 {
+				t.Errorf("the webhooks are %v (%v)", list, err)
+			}
+		})
+	}
 }
 
 // TestControlEveryOperationFails fails every operation of SQLite on its files in turn, with

@@ -86,9 +86,19 @@ func (s *SQLite) Ints(query string) (list []int64, err error) {
 // Plan returns how SQLite goes about a list of a table.
 func (c *Control) Plan(t testing.TB, table string, q control.Query) (text string) {
 	part, args := paged(q, "tenant", "id")
+	return c.explain(t, "SELECT * FROM "+table+part, args)
+}
+
+// PlanDeliveries returns how SQLite goes about a list of deliveries.
+func (c *Control) PlanDeliveries(t testing.TB, q control.DeliveryQuery) (text string) {
+	query, args := deliveries(q)
+	return c.explain(t, query, args)
+}
+
+func (c *Control) explain(t testing.TB, query string, args []any) (text string) {
 	var id, parent, unused int
 	var detail string
-	for err := range scan(c.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN SELECT * FROM "+table+part, args...)).into(&id, &parent, &unused, &detail) {
+	for err := range scan(c.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)).into(&id, &parent, &unused, &detail) {
 		if err != nil {
 			t.Fatal(err)
 		}
