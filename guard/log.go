@@ -159,7 +159,8 @@ type LogMeta struct {
 	Guards     json.RawMessage `json:"guards,omitempty"` // the machine's section
 	States     []LogState      `json:"states,omitempty"` // those with a section of their own
 	Actor      string          `json:"actor,omitempty"`
-	Raised     []Raise         `json:"raised,omitempty"` // limits that Actor has raised
+	Executed   bool            `json:"executed,omitempty"` // the step of a check was, though it was stopped: somebody allowed it, or only its result was stopped
+	Raised     []Raise         `json:"raised,omitempty"`   // limits that Actor has raised
 }
 
 // A LogState is a state with guards of its own.

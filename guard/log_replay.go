@@ -172,13 +172,19 @@ func (r *Replayer) check(t *replayed, name string, rec *LogRecord) ReplayResult 
 		result.Verdict = config.Check(t.state, step)
 		result.Differs = result.Verdict.Status != result.Recorded || result.Codes != nil && !sameCodes(result.Codes, result.Verdict.Codes())
 	}
-	if known && result.Recorded <= verdict.Warn {
+	if known && rec.executed() {
 		t.state = t.state.Advance(config, step)
 		t.blurred = t.blurred || in.blurred() || rec.Input == nil
 	} else if known {
 		t.state = t.state.Refuse(config, step, rec.refusal(result.Recorded))
 	}
 	return result
+}
+
+// executed reports whether the step of a check was executed.
+func (rec *LogRecord) executed() bool {
+	status, known := verdict.StatusNamed(rec.Verdict)
+	return known && status <= verdict.Warn || rec.Meta != nil && rec.Meta.Executed
 }
 
 // refusal returns the recorded verdict on a step that was not executed.

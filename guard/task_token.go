@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/dialai/dialai/internal/spend"
@@ -21,15 +23,29 @@ type Token struct {
 	closed bool
 }
 
-// Commit counts the step as executed.
-func (t *Token) Commit() {
+// Commit counts the step as executed. Results are what its tool calls gave, in their
+// order, where the caller knows; loops are told from progress by them.
+func (t *Token) Commit(results ...json.RawMessage) {
 	t.close(func() {
+		t.step.ToolCalls = withResults(t.step.ToolCalls, results)
 		l := looks.Get().(*look)
 		defer l.release()
 		if l.read(t.guard.config, &t.step, t.task.memory.foresee(t.guard.config, &t.step)) == nil { // it was read before
 			t.task.commit(t.guard, &t.step, l, t.guard.now())
 		}
 	})
+}
+
+// withResults returns calls with what they gave.
+func withResults(calls []verdict.ToolCall, results []json.RawMessage) []verdict.ToolCall {
+	if len(results) == 0 {
+		return calls
+	}
+	calls = slices.Clone(calls)
+	for i := range min(len(calls), len(results)) {
+		calls[i].Result = results[i]
+	}
+	return calls
 }
 
 // Release gives the step up: it was not executed.
