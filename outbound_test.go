@@ -28,7 +28,8 @@ const outboundHome = "webhook"
 
 // outboundCallers are the folders that make clients of their own, and why.
 var outboundCallers = map[string]string{
-	"client": "calls the one server that a program names, and nobody else: its tests hold that",
+	"client":         "calls the one server that a program names, and nobody else: its tests hold that",
+	"internal/proxy": "puts a token before the client of package webhook that it is given",
 }
 
 // outboundServers are the folders that may import net/http, to serve, and why.
