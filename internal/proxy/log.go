@@ -54,6 +54,9 @@ func OpenLog(path string, section json.RawMessage) (*Log, error) {
 		lock.Close()
 		return nil, err
 	}
+	if at, err := file.Stat(); err != nil || !at.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s is no regular file", path), err, file.Close(), lock.Close())
+	}
 	return &Log{file: file, lock: lock, section: section}, nil
 }
 

@@ -343,6 +343,16 @@ func TestOneProcessWritesALog(t *testing.T) {
 	}
 }
 
+func TestALogIsARegularFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "zero")
+	if err := os.Symlink("/dev/zero", path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := proxy.OpenLog(path, nil); err == nil || !strings.Contains(err.Error(), "regular") {
+		t.Errorf("OpenLog = %v", err)
+	}
+}
+
 func TestNothingIsDoneThatCannotBeLogged(t *testing.T) {
 	l := openLog(t, filepath.Join(t.TempDir(), "calls.jsonl"))
 	r := start(t, `{}`, func(c *proxy.Config) { c.Log = l })
