@@ -35,6 +35,7 @@ var outboundCallers = map[string]string{
 // outboundServers are the folders that may import net/http, to serve, and why.
 var outboundServers = map[string]string{
 	"server":                    "is what serves",
+	"server/mcp":                "is what serves",
 	"examples/webhook-arbiter":  "is the other side of a webhook",
 	"llm/llmtest":               "is the other side of a model's API",
 	"examples/webhook-proposer": "is the other side of a webhook",

@@ -278,6 +278,8 @@ type (
 	Summary = session.Summary
 	// A Question is what waits for a human.
 	Question = runner.Question
+	// A Choice is a transition that a question offers.
+	Choice = session.InboxTransition
 	// A ReviewItem is a closed round that waits for a human's review.
 	ReviewItem = runner.ReviewItem
 	// A Consensus is what the arbiter would decide.

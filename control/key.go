@@ -144,7 +144,7 @@ func (k *Key) Successor(at specialist.Time) Key {
 func (k Key) clone() Key {
 	k.Grants = slices.Clone(k.Grants)
 	for i, g := range k.Grants {
-		k.Grants[i] = Grant{g.Role, slices.Clone(g.Machines), slices.Clone(g.Humans), slices.Clone(g.Specialists)}
+		k.Grants[i] = Grant{g.Role, slices.Clone(g.Machines), slices.Clone(g.Humans), slices.Clone(g.Specialists), g.Elicit}
 	}
 	return k
 }
@@ -176,7 +176,13 @@ type Grant struct {
 	Machines    []string `json:"machines"`              // names; * stands for any characters
 	Humans      []string `json:"humans,omitempty"`      // the ids it may rule as
 	Specialists []string `json:"specialists,omitempty"` // the ids it may propose as
+	// Elicit is ElicitForm if whoever fills in a form of the MCP client that has the key is the
+	// human as whom it rules; "" if such a form proves nothing.
+	Elicit string `json:"elicit,omitempty"`
 }
+
+// ElicitForm is the one value of Grant.Elicit.
+const ElicitForm = "form"
 
 // Check returns what is wrong with a grant, or nil.
 func (g *Grant) Check() error {
@@ -191,6 +197,10 @@ func (g *Grant) Check() error {
 		return errors.New("humans: a grant of the role human names whom it may rule as")
 	case g.Role == Specialist && len(g.Specialists) == 0:
 		return errors.New("specialists: a grant of the role specialist names whom it may propose as")
+	case g.Elicit != "" && g.Elicit != ElicitForm:
+		return fmt.Errorf("elicit %q: there is %s", g.Elicit, ElicitForm)
+	case g.Elicit != "" && len(g.Humans) == 0:
+		return errors.New("elicit: it is for a grant that names whom it may rule as")
 	case len(g.Humans) > 0 && g.Role != Human && g.Role != Admin:
 		return fmt.Errorf("humans: only grants of the roles human and admin may rule, not %s", g.Role)
 	case len(g.Specialists) > 0 && g.Role != Specialist:

@@ -54,6 +54,7 @@ func (s *Server) registerEvents(path string) {
 			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString, Description: "id is the number of the event, event its kind, data the event"}},
 		}}},
 	}
+	s.needs[op.OperationID] = mayRead
 	huma.Register(s.api, op, func(ctx context.Context, in *eventsIn) (*huma.StreamResponse, error) {
 		p := callerOf(ctx)
 		at, err := s.session(ctx, p, in.ID, mayRead)

@@ -28,8 +28,8 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// wrap puts around the routes what every request goes through.
-func (s *Server) wrap(routes *http.ServeMux) http.Handler {
+// wrap puts around the operations what every request goes through.
+func (s *Server) wrap() http.Handler {
 	origins := http.NewCrossOriginProtection()
 	for _, o := range s.config.Origins {
 		_ = origins.AddTrustedOrigin(o) // the command has checked them
@@ -37,7 +37,7 @@ func (s *Server) wrap(routes *http.ServeMux) http.Handler {
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, &api.Error{Status: http.StatusForbidden, Code: "cross_origin", Detail: "a page of another origin may not do this", Hint: "--cors-origin lets the pages of an origin call, with a key"})
 	}))
-	h := s.authenticated(s.recorded(routes))
+	h := s.authenticated(s.inner)
 	h = s.sized(h)
 	h = s.fromOrigin(origins.Handler(h))
 	h = s.behindProxy(s.atHost(h))

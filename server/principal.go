@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/server/mcp"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -52,7 +53,7 @@ var roles = map[control.Role][]permission{
 // A Principal is somebody who calls.
 type Principal struct {
 	Subject string // such as "key:ci"; "local" is whoever can read the server's own key
-	Method  string // how that is known: key, local or none
+	Method  string // how that is known: key, local or none; elicitation or tool if a human has spoken through a client
 	Tenant  string
 	KeyID   string // of the stored key; "" if it is none
 	Grants  []control.Grant
@@ -184,6 +185,12 @@ func Keys(store control.Store, now func() time.Time) Authenticator {
 		}
 		return &Principal{Subject: "key:" + key.ID, Method: "key", KeyID: key.ID, Tenant: cmp.Or(key.Tenant, defaultTenant), Grants: key.Grants}, nil
 	})
+}
+
+// spokenThrough reports whether this is a human's word that came through a client of a model, of
+// which nobody knows what it has shown them.
+func (p *Principal) spokenThrough() bool {
+	return p.Method == mcp.SpokenForm || p.Method == mcp.SpokenTool
 }
 
 type principalKey struct{}

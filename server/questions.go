@@ -188,7 +188,7 @@ func (s *Server) rule(ctx context.Context, p *Principal, in *decideIn, give func
 	}
 	a, err := give(ctx, runner.Ruling{
 		SessionID: at.ID, SpecialistID: who, RoundID: b.RoundID, QuestionDigest: b.QuestionDigest, TransitionName: b.TransitionName, ToState: b.ToState,
-		Reasoning: b.Reasoning, MetaJSON: b.MetaJSON, Usage: b.Usage(), Reopen: true, Blind: q.Withheld != nil, Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch),
+		Reasoning: b.Reasoning, MetaJSON: b.MetaJSON, Usage: b.Usage(), Reopen: true, Blind: q.Withheld != nil && !p.spokenThrough(), Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch),
 	})
 	return s.ruled(ctx, p, a, err, in.For)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -53,13 +52,9 @@ func (s *Server) recorded(routes *http.ServeMux) http.Handler {
 			routes.ServeHTTP(w, r)
 			return
 		}
-		body, err := io.ReadAll(r.Body)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			writeProblem(w, r, &api.Error{Status: http.StatusRequestTimeout, Code: "too_slow", Detail: "the body did not come within 30 s", Retryable: true, ExitCode: 1})
-			return
-		case err != nil || len(body) > maxBody:
-			writeProblem(w, r, &api.Error{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: "the body is larger than 1 MiB, or was cut off", ExitCode: 2})
+		body, problem := readBody(r)
+		if problem != nil {
+			writeProblem(w, r, problem)
 			return
 		}
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a caller that waits is not slow

@@ -30,6 +30,7 @@ import (
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/server/mcp"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -64,6 +65,9 @@ type Config struct {
 	Proxies []netip.Prefix
 	// Origins are those of pages elsewhere that may call, with a key.
 	Origins []string
+	// MCP says how the operations are offered as tools; its API, Version and Log are those of the
+	// server.
+	MCP mcp.Config
 	// WaitMax is how long a request may wait for a session to settle; 0 means a minute.
 	WaitMax time.Duration
 	// Rates bound what a key may ask for; the zero value bounds nothing.
@@ -89,6 +93,9 @@ type Server struct {
 	notes   notes
 	closing chan struct{}
 	close   func()
+	needs   map[string]permission // by the id of the operation
+	inner   http.Handler          // the operations, for whoever the context says
+	tools   func() (*mcp.Server, error)
 }
 
 // New returns a Server.
@@ -99,7 +106,7 @@ func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, closing: make(chan struct{}), limits: newLimits(c.Rates, time.Now), parsed: parsed{list: lru.New[control.Hash, *machine.Machine](maxParsed)}}
+	s := &Server{config: c, needs: map[string]permission{}, closing: make(chan struct{}), limits: newLimits(c.Rates, time.Now), parsed: parsed{list: lru.New[control.Hash, *machine.Machine](maxParsed)}}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, describe(c.Version))
@@ -107,7 +114,9 @@ func New(c Config) *Server {
 	s.register()
 	s.open()
 	s.plain(mux)
-	s.handler = s.wrap(mux)
+	s.inner = s.recorded(mux)
+	s.tools = sync.OnceValues(s.newTools)
+	s.handler = s.wrap()
 	return s
 }
 
@@ -311,6 +320,7 @@ func (s *Server) plain(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("GET /problems/{code}", explainProblem)
+	mux.HandleFunc("POST /mcp", s.serveMCP)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { nothingHere(mux, w, r) })
 }
 

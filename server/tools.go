@@ -1,0 +1,162 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/server/mcp"
+	"github.com/dialai/dialai/session"
+)
+
+// The operations as tools of the Model Context Protocol, at POST /mcp and over a pair of streams.
+// A tool asks the same operations, by requests that never leave the process: they begin behind
+// the authentication, with the caller of the request that the tool came with, and are recorded as
+// any other. What a human says through a client has a method of its own in the log.
+
+// newTools makes what offers the tools.
+func (s *Server) newTools() (*mcp.Server, error) {
+	c := s.config.MCP
+	c.API, c.Version, c.Log = operations{s}, s.config.Version, s.config.Log
+	return mcp.New(c)
+}
+
+// RunMCP serves a client of the tools over a pair of streams, for who has a credential, until the
+// client leaves or ctx ends.
+func (s *Server) RunMCP(ctx context.Context, credential string, in io.ReadCloser, out io.WriteCloser) error {
+	p, err := s.config.Who.Authenticate(ctx, credential)
+	if err != nil {
+		return err
+	}
+	tools, err := s.tools()
+	if err != nil {
+		return err
+	}
+	return tools.Run(context.WithValue(ctx, principalKey{}, p), in, out)
+}
+
+// serveMCP answers a request of streamable HTTP.
+func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
+	tools, err := s.tools()
+	if err != nil {
+		writeProblem(w, r, s.problem(r.Context(), err))
+		return
+	}
+	body, problem := readBody(r)
+	if problem != nil {
+		writeProblem(w, r, problem)
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a caller that waits is not slow
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if r.Header.Get("Mcp-Method") == "subscriptions/listen" { // it ends by nothing else
+		go func() {
+			select {
+			case <-s.closing:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	tools.ServeHTTP(w, r.WithContext(context.WithValue(ctx, addressKey{}, r.RemoteAddr)))
+}
+
+// readBody reads the body of a request whole.
+func readBody(r *http.Request) ([]byte, *api.Error) {
+	body, err := io.ReadAll(r.Body)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &api.Error{Status: http.StatusRequestTimeout, Code: "too_slow", Detail: "the body did not come within 30 s", Retryable: true, ExitCode: 1}
+	case err != nil || len(body) > maxBody:
+		return nil, &api.Error{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: "the body is larger than 1 MiB, or was cut off", ExitCode: 2}
+	}
+	return body, nil
+}
+
+// addressKey is where a context has the address from which tools are called.
+type addressKey struct{}
+
+// operations are what tools are made of.
+type operations struct{ *Server }
+
+// Caller says who calls.
+func (o operations) Caller(ctx context.Context) mcp.Caller {
+	p := callerOf(ctx)
+	if p == nil {
+		return mcp.Caller{}
+	}
+	return mcp.Caller{
+		Subject: p.Tenant + "/" + p.Subject, Anybody: p.Anybody,
+		Form: func(machineName string) bool {
+			return slices.ContainsFunc(p.Grants, func(g control.Grant) bool { return g.Elicit == control.ElicitForm && g.Covers(machineName) })
+		},
+		May: func(operation string) bool {
+			needs, ok := o.needs[operation]
+			own := *p
+			return ok && own.may(needs, "")
+		},
+	}
+}
+
+// Do does what a request to an operation asks for.
+func (o operations) Do(ctx context.Context, c mcp.Call) mcp.Answer {
+	p := callerOf(ctx)
+	at, err := url.ParseRequestURI(c.Path)
+	if p == nil || err != nil {
+		return mcp.Answer{Status: http.StatusUnauthorized}
+	}
+	own := *p // which notes what this request reads
+	own.reads, own.payload, own.Method = nil, false, cmp.Or(c.Spoken, p.Method)
+	at.RawQuery = c.Query.Encode()
+	ctx = context.WithValue(context.WithValue(ctx, principalKey{}, &own), requestKey{}, cmp.Or(requestID(ctx), uuid.NewString()))
+	from, _ := ctx.Value(addressKey{}).(string)
+	r := (&http.Request{
+		Method: c.Method, URL: at, RequestURI: at.RequestURI(), Host: "localhost", RemoteAddr: cmp.Or(from, "stdio"), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(c.Body)), ContentLength: int64(len(c.Body)),
+	}).WithContext(ctx)
+	if c.Body == nil {
+		r.Body = http.NoBody
+		r.Header.Del("Content-Type")
+	}
+	w := &memoryWriter{header: http.Header{}}
+	seen := &seenWriter{ResponseWriter: w}
+	o.recovered(o.inner).ServeHTTP(seen, r)
+	return mcp.Answer{Status: cmp.Or(seen.status, http.StatusOK), Body: w.body.Bytes()}
+}
+
+// Watch tells of what is committed to a session.
+func (o operations) Watch(id string) (<-chan struct{}, func()) {
+	key, err := session.ParseID(id)
+	if err != nil {
+		return nil, func() {}
+	}
+	return o.changes.watch(key)
+}
+
+// A memoryWriter keeps an answer.
+type memoryWriter struct {
+	header http.Header
+	body   bytes.Buffer
+}
+
+// Header returns the header of the answer.
+func (w *memoryWriter) Header() http.Header { return w.header }
+
+// WriteHeader does nothing: whoever reads the answer has seen the status.
+func (w *memoryWriter) WriteHeader(int) {}
+
+// Write keeps a part of the answer.
+func (w *memoryWriter) Write(text []byte) (int, error) { return w.body.Write(text) }
