@@ -158,7 +158,7 @@ var homes = map[string]string{
 	"modernc.org/sqlite":                     "store",
 	"github.com/pressly/goose/v3":            "store/migrations.go",
 	"github.com/gofrs/flock":                 "store internal/proxy/log.go",
-	"github.com/modelcontextprotocol/go-sdk": "internal/proxy",
+	"github.com/modelcontextprotocol/go-sdk": "internal/proxy server/mcp",
 	"github.com/spf13/cobra":                 "cli",
 	"github.com/spf13/pflag":                 "cli",
 	"golang.org/x/term":                      "cli/internal/render",

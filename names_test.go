@@ -18,8 +18,8 @@ import (
 // conditions, assignments, by when a state is to be left), those of a driver, and those in
 // which a server remembers (keys, receipts, an audit log, published machines, claims) and what
 // programs say to it and are told, and those of a client of it, which sees of our packages
-// nothing but api.
-const maxNames = 965
+// nothing but api, and those by which its operations are offered as tools of MCP.
+const maxNames = 975
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -42,6 +42,8 @@ var offered = map[string]string{
 	"driver.Driving": "carries the sessions of a program on: see its example",
 	"driver.Standby": "carries the sessions of a program on: see its example",
 	"driver.Stalled": "carries the sessions of a program on: see its example",
+
+	"server/mcp.Toolsets": "what a Config may name",
 
 	"client.Now": "calls a server: see its example",
 

@@ -35,7 +35,9 @@ func answering(can *mcp.ElicitationCapabilities, answer func(*mcp.ElicitParams) 
 }
 
 func accept(content map[string]any) func(*mcp.ElicitParams) *mcp.ElicitResult {
-	return func(*mcp.ElicitParams) *mcp.ElicitResult { return &mcp.ElicitResult{Action: "accept", Content: content} }
+	return func(*mcp.ElicitParams) *mcp.ElicitResult {
+		return &mcp.ElicitResult{Action: "accept", Content: content}
+	}
 }
 
 func (d *desk) status(s api.Session) (out struct {

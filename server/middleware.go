@@ -28,6 +28,9 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
+// newRequestID returns an id for a request.
+func newRequestID() string { return uuid.NewString() }
+
 // wrap puts around the operations what every request goes through.
 func (s *Server) wrap() http.Handler {
 	origins := http.NewCrossOriginProtection()
@@ -47,7 +50,7 @@ func (s *Server) wrap() http.Handler {
 // logged gives a request its id, and writes a line about it when it is answered.
 func (s *Server) logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began, id := time.Now(), uuid.NewString()
+		began, id := time.Now(), newRequestID()
 		h := w.Header()
 		h.Set("Dialai-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/server/mcp"
@@ -121,7 +119,7 @@ func (o operations) Do(ctx context.Context, c mcp.Call) mcp.Answer {
 	own := *p // which notes what this request reads
 	own.reads, own.payload, own.Method = nil, false, cmp.Or(c.Spoken, p.Method)
 	at.RawQuery = c.Query.Encode()
-	ctx = context.WithValue(context.WithValue(ctx, principalKey{}, &own), requestKey{}, cmp.Or(requestID(ctx), uuid.NewString()))
+	ctx = context.WithValue(context.WithValue(ctx, principalKey{}, &own), requestKey{}, cmp.Or(requestID(ctx), newRequestID()))
 	from, _ := ctx.Value(addressKey{}).(string)
 	r := (&http.Request{
 		Method: c.Method, URL: at, RequestURI: at.RequestURI(), Host: "localhost", RemoteAddr: cmp.Or(from, "stdio"), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
