@@ -205,7 +205,7 @@ func (s *Server) sized(next http.Handler) http.Handler {
 
 // keyless are the paths for which nobody has to say who they are.
 func keyless(path string) bool {
-	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/")
+	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/") || path == "/dashboard" || strings.HasPrefix(path, "/desk/")
 }
 
 // authenticated finds out who calls.
@@ -213,6 +213,9 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if keyless(r.URL.Path) {
 			next.ServeHTTP(w, r)
+			return
+		}
+		if methodOfDIAL(w, r) {
 			return
 		}
 		p, err := s.config.Who.Authenticate(r.Context(), bearer(r))
@@ -226,6 +229,10 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		}
 		if wait > 0 {
 			writeProblem(w, r, tooMany(w, wait))
+			return
+		}
+		if errors.Is(err, ErrUnauthenticated) && forDIAL(r.URL.Path) {
+			unknownToDIAL(w, r)
 			return
 		}
 		if errors.Is(err, ErrUnauthenticated) {

@@ -321,7 +321,17 @@ func (s *Server) plain(mux *http.ServeMux) {
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("GET /problems/{code}", explainProblem)
 	mux.HandleFunc("POST /mcp", s.serveMCP)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { nothingHere(mux, w, r) })
+	mux.HandleFunc("/gates", noGates)
+	mux.HandleFunc("/gates/", noGates)
+	mux.HandleFunc("GET /dashboard", s.serveDesk)
+	mux.HandleFunc("GET /desk/q/{question}", s.serveDesk)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if forDIAL(r.URL.Path) {
+			s.serveDIAL(w, r)
+			return
+		}
+		nothingHere(mux, w, r)
+	})
 }
 
 // nothingHere answers where no route does: with the methods that there are, if the path is one.

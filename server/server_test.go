@@ -445,7 +445,7 @@ func TestProblems(t *testing.T) {
 		{"POST", path + "/cancel", `{"note":""}`, 400, "bad_request", "note"},
 		{"POST", path + "/fork", `{"sequence":99}`, 422, "", ""},
 		{"PUT", "/v1/sessions", "", 405, "", ""},
-		{"GET", "/nowhere", "", 404, "not_found", ""},
+		{"GET", "/v1/nowhere", "", 404, "not_found", ""},
 	} {
 		r := d.do(localKey, c.method, c.path, c.body)
 		var p api.Error

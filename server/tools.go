@@ -69,7 +69,7 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 			}
 		}()
 	}
-	tools.ServeHTTP(w, r.WithContext(context.WithValue(ctx, addressKey{}, r.RemoteAddr)))
+	tools.ServeHTTP(w, r.WithContext(withAddress(r.WithContext(ctx))))
 }
 
 // readBody reads the body of a request whole.
@@ -86,6 +86,11 @@ func readBody(r *http.Request) ([]byte, *api.Error) {
 
 // addressKey is where a context has the address from which tools are called.
 type addressKey struct{}
+
+// withAddress returns the context of a request that calls tools.
+func withAddress(r *http.Request) context.Context {
+	return context.WithValue(r.Context(), addressKey{}, r.RemoteAddr)
+}
 
 // operations are what tools are made of.
 type operations struct{ *Server }

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"bytes"
+	"html/template"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/dialai/dialai/api"
+)
+
+// What clients of DIAL expect at paths that are nobody else's: JSON-RPC at every one of them, with
+// refusals of their own form; gates, of which there are none yet; and pages of a desk, which say
+// by which commands humans answer.
+
+// ownPaths begin those that are not DIAL's.
+var ownPaths = []string{"/v1", "/mcp", "/desk", "/dashboard", "/problems", "/.well-known", "/openapi", "/healthz", "/readyz", "/metrics", "/gates"}
+
+// forDIAL reports whether a path is one of DIAL's.
+func forDIAL(path string) bool {
+	for _, own := range ownPaths {
+		if rest, ok := strings.CutPrefix(path, own); ok && (rest == "" || rest[0] == '/' || own == "/openapi") {
+			return false
+		}
+	}
+	return true
+}
+
+// refuseDIAL refuses as DIAL does.
+func refuseDIAL(w http.ResponseWriter, status int, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = marshal(w, map[string]string{"error": why}) // whoever has gone does not read it
+}
+
+// methodOfDIAL answers requests to a path of DIAL's that are no POST, and reports whether it did.
+func methodOfDIAL(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case !forDIAL(r.URL.Path) || r.Method == http.MethodPost:
+		return false
+	case r.Method == http.MethodOptions:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Allow", "POST, OPTIONS")
+		refuseDIAL(w, http.StatusMethodNotAllowed, "Method not allowed")
+	}
+	return true
+}
+
+// unknownToDIAL refuses a caller whom nobody knows.
+func unknownToDIAL(w http.ResponseWriter, r *http.Request) {
+	if bearer(r) == "" {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="dialai"`)
+		refuseDIAL(w, http.StatusUnauthorized, "Missing or invalid Authorization header")
+		return
+	}
+	refuseDIAL(w, http.StatusForbidden, "Invalid API token")
+}
+
+// serveDIAL answers JSON-RPC.
+func (s *Server) serveDIAL(w http.ResponseWriter, r *http.Request) {
+	tools, err := s.tools()
+	if err != nil {
+		writeProblem(w, r, s.problem(r.Context(), err))
+		return
+	}
+	body, problem := readBody(r)
+	if problem != nil {
+		refuseDIAL(w, problem.Status, problem.Detail)
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a caller that waits is not slow
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	tools.ServeRPC(w, r.WithContext(withAddress(r)))
+}
+
+// noGates refuses what is about gates.
+func noGates(w http.ResponseWriter, r *http.Request) {
+	writeProblem(w, r, &api.Error{Status: http.StatusNotImplemented, Code: "not_implemented", ExitCode: 2, Detail: "gates are not in this version", Hint: "a machine with one state decides as a gate would: POST /v1/sessions"})
+}
+
+var deskPage = template.Must(template.New("desk").Parse(`<!doctype html><meta charset="utf-8"><title>dialai</title><h1>dialai</h1>
+<p>This version has no page on which to answer questions. These commands do:</p>
+<pre>dialai inbox --server {{.Server}}
+dialai decide {{.Session}} TRANSITION --round {{.Round}} --server {{.Server}}</pre>
+<p><code>--key-file</code> names the file with your key.</p>
+`))
+
+// serveDesk is the page of a question. It shows nothing of it, and so asks nobody who they are.
+func (s *Server) serveDesk(w http.ResponseWriter, r *http.Request) {
+	id, round := parts(r.PathValue("question"))
+	scheme := "http"
+	if r.TLS != nil || len(s.config.Proxies) > 0 {
+		scheme = "https"
+	}
+	said := struct{ Server, Session, Round string }{scheme + "://" + r.Host, "SESSION", "ROUND"}
+	if round != "" {
+		said.Session, said.Round = id, round
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	_ = deskPage.Execute(w, said) // whoever has gone does not read it
+}
