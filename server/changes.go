@@ -36,10 +36,14 @@ func (c *changes) watch(id specialist.SessionID) (changed <-chan struct{}, end f
 	}
 }
 
+// anySession is watched by whoever is to be told of all.
+var anySession specialist.SessionID
+
 func (c *changes) tell(id specialist.SessionID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	wake(c.waiters[id])
+	wake(c.waiters[anySession])
 }
 
 func (c *changes) tellAll() {

@@ -74,7 +74,7 @@ func (s *Server) registerEvents(path string) {
 			}
 			done, ok := s.limits.stream(p)
 			if !ok {
-				return nil, s.fail(ctx, &api.Error{Status: http.StatusTooManyRequests, Code: "too_many_streams", Detail: fmt.Sprintf("%s has %d streams open", p.Subject, maxStreams), Hint: "end one of them", Retryable: true, ExitCode: 1})
+				return nil, s.fail(ctx, tooManyStreams(p))
 			}
 			return &huma.StreamResponse{Body: func(c huma.Context) {
 				defer done()

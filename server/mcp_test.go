@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -436,5 +437,32 @@ func TestMCPOverHTTP(t *testing.T) {
 		if r := d.do(one.key, one.method, "/mcp", one.body, one.header...); r.status != one.status {
 			t.Errorf("%s: %d, want %d: %s", one.name, r.status, one.status, r.body)
 		}
+	}
+}
+
+// listen serves over HTTP, and returns where.
+func (d *desk) listen() string {
+	d.Helper()
+	hs := httptest.NewServer(d.handler)
+	d.Cleanup(hs.Close)
+	return hs.URL
+}
+
+// dataLines returns what reads the next data of a stream of events.
+func dataLines(t *testing.T, r *http.Response) func() []byte {
+	t.Helper()
+	if r.StatusCode != 200 {
+		text, _ := io.ReadAll(r.Body)
+		t.Fatalf("%d %s", r.StatusCode, text)
+	}
+	lines := bufio.NewScanner(r.Body)
+	return func() []byte {
+		for lines.Scan() {
+			if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok && len(data) > 0 {
+				return bytes.Clone(data)
+			}
+		}
+		t.Fatalf("the stream has ended: %v", lines.Err())
+		return nil
 	}
 }

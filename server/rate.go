@@ -127,3 +127,8 @@ func tooMany(w http.ResponseWriter, wait time.Duration) *api.Error {
 	w.Header().Set("Retry-After", strconv.FormatInt(max(1, seconds), 10))
 	return &api.Error{Status: http.StatusTooManyRequests, Code: "rate_limited", Detail: "too many requests at a time", Hint: fmt.Sprintf("try again in %d s; --rate-read and --rate-write of dialai serve say how many", max(1, seconds)), Retryable: true, ExitCode: 1}
 }
+
+// tooManyStreams refuses a stream more than a caller may have.
+func tooManyStreams(p *Principal) *api.Error {
+	return &api.Error{Status: http.StatusTooManyRequests, Code: "too_many_streams", Detail: fmt.Sprintf("%s has %d streams open", p.Subject, maxStreams), Hint: "end one of them", Retryable: true, ExitCode: 1}
+}

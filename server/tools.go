@@ -14,6 +14,8 @@ import (
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/docs"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/server/mcp"
 	"github.com/dialai/dialai/session"
 )
@@ -27,6 +29,7 @@ import (
 func (s *Server) newTools() (*mcp.Server, error) {
 	c := s.config.MCP
 	c.API, c.Version, c.Log = operations{s}, s.config.Version, s.config.Log
+	c.MachineSchema, c.MachineGuide = string(machine.FileSchema()), docs.MachineFile
 	return mcp.New(c)
 }
 
@@ -58,18 +61,40 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a caller that waits is not slow
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	if r.Header.Get("Mcp-Method") == "subscriptions/listen" { // it ends by nothing else
-		go func() {
-			select {
-			case <-s.closing:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
+	if r.Header.Get("Mcp-Method") != "subscriptions/listen" {
+		tools.ServeHTTP(w, r.WithContext(withAddress(r)))
+		return
 	}
+	p := callerOf(r.Context())
+	done, ok := s.limits.stream(p)
+	if !ok {
+		writeProblem(w, r, tooManyStreams(p))
+		return
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(r.Context(), streamLife)
+	defer cancel()
+	go s.endListening(ctx, cancel, bearer(r))
 	tools.ServeHTTP(w, r.WithContext(withAddress(r.WithContext(ctx))))
+}
+
+// endListening ends a stream of updates when the server ends, or the credential is not good any
+// more.
+func (s *Server) endListening(ctx context.Context, end func(), credential string) {
+	again := time.NewTicker(streamRecall)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.closing:
+			end()
+		case <-again.C:
+			if _, err := s.config.Who.Authenticate(ctx, credential); errors.Is(err, ErrUnauthenticated) {
+				end()
+			}
+		}
+	}
 }
 
 // readBody reads the body of a request whole.
@@ -140,8 +165,11 @@ func (o operations) Do(ctx context.Context, c mcp.Call) mcp.Answer {
 	return mcp.Answer{Status: cmp.Or(seen.status, http.StatusOK), Body: w.body.Bytes()}
 }
 
-// Watch tells of what is committed to a session.
+// Watch tells of what is committed to a session, or, if id is "", to any.
 func (o operations) Watch(id string) (<-chan struct{}, func()) {
+	if id == "" {
+		return o.changes.watch(anySession)
+	}
 	key, err := session.ParseID(id)
 	if err != nil {
 		return nil, func() {}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -36,8 +37,8 @@ type API interface {
 	Caller(ctx context.Context) Caller
 	// Do does what a request to an operation asks for, as whoever calls.
 	Do(ctx context.Context, c Call) Answer
-	// Watch returns a channel that has an element whenever something was committed to a session
-	// since the last one was taken, and what ends that.
+	// Watch returns a channel that has an element whenever something was committed to a session, or
+	// to any if it is "", since the last one was taken, and what ends that.
 	Watch(session string) (changed <-chan struct{}, end func())
 	// OpenAPI returns the document that describes the operations.
 	OpenAPI() ([]byte, error)
@@ -97,8 +98,11 @@ type Config struct {
 	// ArgumentsRule has the arguments of a tool count as the word of the human whom the caller
 	// is bound to.
 	ArgumentsRule bool
-	Now           func() time.Time // nil means time.Now
-	Log           *slog.Logger     // nil is told nothing
+	// MachineSchema and MachineGuide say how machine files are written: a JSON Schema, and a text
+	// in Markdown. "" offers none.
+	MachineSchema, MachineGuide string
+	Now                         func() time.Time // nil means time.Now
+	Log                         *slog.Logger     // nil is told nothing
 }
 
 // A Server offers the tools. It may be used concurrently.
@@ -107,6 +111,10 @@ type Server struct {
 	tools  map[string]*tool // by name
 	sdk    *mcp.Server
 	http   http.Handler
+
+	mu       sync.Mutex
+	followed map[string]int    // how many clients follow a resource, by its URI
+	stops    map[string]func() // what ends that
 }
 
 const (
@@ -129,12 +137,16 @@ func New(c Config) (*Server, error) {
 	if c.Key == (seal.Key{}) {
 		c.Key = seal.NewKey()
 	}
-	s := &Server{config: c, tools: map[string]*tool{}}
+	s := &Server{config: c, tools: map[string]*tool{}, followed: map[string]int{}, stops: map[string]func(){}}
+	log := slog.New(warnings{c.Log.Handler()})
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "dialai", Title: "dialai", Version: c.Version}, &mcp.ServerOptions{
-		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-		Logger: c.Log,
-		SetCacheable: func(_ context.Context, _ mcp.Request, cache *mcp.Cacheable) {
+		Instructions: instructions, Logger: log, SubscribeHandler: s.follow, UnsubscribeHandler: s.unfollow,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{}, Resources: &mcp.ResourceCapabilities{Subscribe: true}},
+		SetCacheable: func(_ context.Context, req mcp.Request, cache *mcp.Cacheable) {
 			cache.TTLMs, cache.CacheScope = int(cacheFor.Milliseconds()), "private"
+			if _, reads := req.(*mcp.ReadResourceRequest); reads { // nobody reads what is stale
+				cache.TTLMs = 0
+			}
 		},
 	})
 	text, err := c.API.OpenAPI()
@@ -155,9 +167,11 @@ func New(c Config) (*Server, error) {
 		s.tools[t.name] = t
 		s.sdk.AddTool(t.described(), s.called(t))
 	}
+	s.addResources()
+	s.addPrompts()
 	s.sdk.AddReceivingMiddleware(s.permitted)
 	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.sdk }, &mcp.StreamableHTTPOptions{
-		Stateless: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true, Logger: c.Log,
+		Stateless: true, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody, PropagateRequestCancellation: true, Logger: log,
 	})
 	return s, nil
 }
@@ -191,4 +205,12 @@ func (s *Server) called(t *tool) mcp.ToolHandler {
 		}
 		return c.result(ctx), nil
 	}
+}
+
+// warnings are what a log is told of the library: nothing of what goes well.
+type warnings struct{ slog.Handler }
+
+// Enabled reports whether a line is a warning, or worse.
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
