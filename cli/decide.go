@@ -251,7 +251,9 @@ func (a *app) statesQuestion(command string, s *session.Session, q runner.Questi
 	}
 	args, words, which := []string{q.SessionID}, f.words(q), "--question or --round"
 	if f.accept != "" {
-		words, which = append(words, "--accept", f.accept), "--question"
+		stated := *f
+		stated.round = "" // the question states the round as well
+		words, which = append(stated.words(q), "--accept", f.accept), "--question"
 	} else {
 		args = append(args, transition)
 	}
