@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -110,6 +111,9 @@ func (s *Schema) Validate(data []byte) error {
 	// As float64: the library takes a json.Number for a string.
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
+		if number, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // nothing else fits no any
+			return errors.New(tooLarge(strings.TrimPrefix(number.Value, "number ")))
+		}
 		return err
 	}
 	if s.graph.tooMuch(v, len(data)) {

@@ -23,6 +23,7 @@ func TestViolations(t *testing.T) {
 			"/amount: must be a number, not a text", `/amuont: is no known member; did you mean "amount"?`, "/buyer/name: must be a text, not a number", "/buyer/vip: must be true or false, not a text",
 			"/count: must be a whole number, not a number", "/lines/1/sku: is missing", "/lines/2: must be an object, not a number"}},
 		{purchase, `{"amount":-1,"buyer":{"name":"A"},"kind":"c","lines":[{"sku":"a"}]}`, []string{"/amount: minimum: -1 is less than 0", "/buyer/name", "/kind", "/lines/0/sku"}},
+		{purchase, `{"amount":1e400,"buyer":{"name":"Ann"}}`, []string{": the number 1e400 is too large"}},
 		{purchase, `[]`, []string{": must be an object, not an array"}},
 		{`{"anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{"type":"string"}}}`, `{}`, []string{""}},
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"n":{"type":"number"}}}`, `{"n":"x"}`, []string{"/n: must be a number, not a text"}},
