@@ -21,6 +21,7 @@ var fileOpeners = map[string]string{
 	"cli/files.go: os.ReadDir":                   "lists names for a hint",
 	"cli/init.go: os.OpenFile":                   "only writes",
 	"cli/lint.go: path/filepath.WalkDir":         "lists the names of machine files in a folder, and reads nothing of them",
+	"cli/proxy.go: os/exec.CommandContext":       "starts the server that the caller names",
 	"cli/serve.go: os.OpenFile":                  "writes the key of the computer, where there is none",
 	"internal/proxy/log.go: os.OpenFile":         "appends to a log, and reads at a start what it has written itself",
 	"store/file.go: os.OpenFile":                 "makes the file of a store, which SQLite reads",

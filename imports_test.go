@@ -79,7 +79,7 @@ var ladder = map[string][]string{
 	"cli/internal/render":       {"api", "internal/guardlog", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "internal/spend", "guard", "internal/packs", "session", "runner", "explain", "report", "store", "internal/lab/trial", "internal/lab/simulate", "internal/lab/plot", "internal/lab/backtest", "llm"},
 	"cli/internal/payloads":     {"cli/internal/render", "internal/jsontext", "session"},
 	"cli/internal/vectors":      {"internal/guardlog", "cli/internal/render", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/batch", "internal/packs", "internal/truth", "arbiter", "strategies"},
-	"cli":                       {"api", "client", "control", "driver", "server", "internal/planning", "internal/lint", "internal/guardlog", "cli/internal/payloads", "cli/internal/render", "cli/internal/vectors", "internal/files", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "arbiter", "strategies", "session", "runner", "explain", "report", "store", "internal/lab/backtest", "internal/lab/simulate", "webhook", "llm", "internal/cassette", "internal/telemetry", "internal/otlp", "internal/graph", "machines", "internal/lab/trial"},
+	"cli":                       {"api", "client", "control", "internal/proxy", "driver", "server", "internal/planning", "internal/lint", "internal/guardlog", "cli/internal/payloads", "cli/internal/render", "cli/internal/vectors", "internal/files", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "arbiter", "strategies", "session", "runner", "explain", "report", "store", "internal/lab/backtest", "internal/lab/simulate", "webhook", "llm", "internal/cassette", "internal/telemetry", "internal/otlp", "internal/graph", "machines", "internal/lab/trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
 	"examples/minimal":          {"cli", "strategies", "specialist"},
@@ -147,7 +147,7 @@ func TestRunnerIsDescribed(t *testing.T) {
 // have two.
 var homes = map[string]string{
 	"github.com/looplab/fsm":                 "runner/gate.go",
-	"github.com/google/uuid":                 "runner/runner.go session/id.go server/middleware.go",
+	"github.com/google/uuid":                 "runner/runner.go session/id.go server/middleware.go cli/proxy.go",
 	"github.com/danielgtaylor/huma":          "server",
 	"golang.org/x/time":                      "server/rate.go",
 	"golang.org/x/net":                       "server/server.go",

@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"dialai":    program(strategies.Registry{}),
+		"mcpserver": mcpServer,
+		"mcpagent":  mcpAgent,
 		"dialai-go": program(strategies.Registry{}.WithProposer("panics", specialist.ProposerFunc(panics)).WithProposer("waits", specialist.ProposerFunc(waits))),
 	})
 }

@@ -37,7 +37,7 @@ type distantFlags struct {
 // distantCommands are those that work at a server, and whether they do in this version.
 // All others work here, whatever --server says, but for what nobody does at a server.
 var distantCommands = map[string]bool{
-	"dialai": true, "run": true, "resume": true, "decide": true, "propose": true, "inbox": true, "sessions": true, "show": true, "log": true, "cancel": true, "fork": true,
+	"dialai": true, "run": true, "resume": true, "decide": true, "propose": true, "inbox": true, "sessions": true, "show": true, "log": true, "cancel": true, "fork": true, "proxy": true,
 	"tick": false, "move": false, "retract": false, "audit": false, "explain": false, "trust": false, "collapse": false, "risk": false, "metrics": false, "specialists": false,
 	"backtest": false, "store": false, "keys": false, "serve": false, "migrate": false,
 }

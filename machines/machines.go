@@ -30,6 +30,7 @@ var samples = []Sample{
 	{"release-pipeline", "release-pipeline.yaml", "ten states from commit to production"},
 	{"runaway-loop", "runaway-loop.yaml", "an agent that repeats itself is warned, then stopped"},
 	{"shared-budget", "shared-budget.yaml", "three paid reviewers asked at once share five cents"},
+	{"tool-approval", "tool-approval.yaml", "may an agent call this tool: for dialai proxy --escalate"},
 	{"claims-panel", "claims-panel.yaml", "models of three providers vote, and a human settles the rest"},
 	{"contract-intake", "contract-intake.yaml", "models take down terms and check them, legal and finance sign"},
 	{"reply-loop", "reply-loop.yaml", "a model writes, another sends back: a loop with an end"},

@@ -222,6 +222,11 @@ func TestSamplesRun(t *testing.T) {
 			{meta: `{"amount":20,"reason":"damaged","orders":9}`, rulings: []string{"clerk refund"}, want: "refund = completed goal in closed"},
 			{meta: `{"amount":240,"reason":"late"}`, rulings: []string{"clerk partly"}, want: "partly = completed goal in closed"},
 		},
+		"tool-approval": {
+			{meta: `{"tool":"read_file","args":{},"digest":"d","reasons":[]}`, want: " = needs_human cold_start in asked"},
+			{meta: `{"tool":"read_file","args":{},"digest":"d","reasons":[]}`, rulings: []string{"operator deny"}, want: "deny = completed goal in decided"},
+			{meta: `{"tool":"write_file","args":{},"digest":"d","reasons":[]}`, rulings: []string{"operator allow"}, want: "allow = completed goal in decided"},
+		},
 		"incident-response": {
 			{meta: `{"attemptsNeeded":1}`, want: "acknowledge bad_deploy applied check holds close = completed goal in resolved"},
 			{meta: `{"attemptsNeeded":2}`, want: "acknowledge bad_deploy applied check still_failing bad_deploy applied check holds close = completed goal in resolved"},

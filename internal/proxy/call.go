@@ -184,19 +184,22 @@ func (p *proxy) make(ctx context.Context, req *jsonrpc.Request, m *made) *jsonrp
 		}
 		return answer
 	}
-	v := p.look(m, answer.Result)
+	found := p.look(m, answer.Result)
+	v := m.verdict.Join(found)
 	m.token.Commit(answer.Result)
-	if v.Status == verdict.Abort {
-		p.stopped = "the task was stopped: " + texts(v)
+	if found.Status == verdict.Abort {
+		p.stopped = "the task was stopped: " + texts(found)
 	}
 	if err := p.record(m, answer.Result, v, true); err != nil {
 		return refused(err.Error())
 	}
 	switch {
-	case v.Status > max(m.verdict.Status, verdict.Warn):
-		return refused(fmt.Sprintf("tool %q was called, and what it gave is withheld: %s", m.tool, texts(v)))
+	case found.Status > verdict.Warn:
+		return refused(fmt.Sprintf("tool %q was called, and what it gave is withheld: %s", m.tool, texts(found)))
 	case v.Status == verdict.Warn:
 		answer.Result = warned(answer.Result, v)
+	case found.Status == verdict.Warn: // of a call that somebody has allowed
+		answer.Result = warned(answer.Result, found)
 	}
 	return answer
 }
@@ -227,17 +230,27 @@ func (p *proxy) send(ctx context.Context, req *jsonrpc.Request) (*jsonrpc.Respon
 	return nil, "the call was given up"
 }
 
-// look has the guard look at what a call gave: its packs and its loops, beside what it said
-// before. It changes nothing.
+// look has the guard look at what a call gave: whether its packs find something in it, and
+// whether it is a loop of which it did not know. It changes nothing. Packs report a rule once
+// in a step, so they look at the result without the arguments.
 func (p *proxy) look(m *made, result json.RawMessage) verdict.Verdict {
-	seen, _, err := p.guard.DryRun(p.input(m, result))
-	if err != nil {
-		return m.verdict.Join(verdict.InternalError("the result"))
+	whole, _, err := p.guard.DryRun(p.input(m, result))
+	alone, _, also := p.guard.DryRun(p.input(&made{tool: m.tool}, result))
+	if err != nil || also != nil {
+		return verdict.InternalError("the result")
 	}
-	reasons := slices.DeleteFunc(slices.Clone(seen.Reasons), func(r verdict.Reason) bool {
-		return r.Guard != "packs" && r.Guard != "loop" || slices.ContainsFunc(m.verdict.Reasons, func(had verdict.Reason) bool { return had.Code == r.Code && had.Subject == r.Subject })
-	})
-	return m.verdict.Join(verdict.Of(reasons))
+	var reasons []verdict.Reason
+	for _, r := range alone.Reasons {
+		if r.Guard == "packs" {
+			reasons = append(reasons, r)
+		}
+	}
+	for _, r := range whole.Reasons {
+		if r.Guard == "loop" && !slices.ContainsFunc(m.verdict.Reasons, func(had verdict.Reason) bool { return had.Code == r.Code }) {
+			reasons = append(reasons, r)
+		}
+	}
+	return verdict.Of(reasons)
 }
 
 // record writes what came of a call. What cannot be logged is not done: nothing is, then.

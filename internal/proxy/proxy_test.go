@@ -242,6 +242,7 @@ func TestResultsThatPacksStopAreWithheld(t *testing.T) {
 	if !failed || strings.Contains(said, "Ignore") || !strings.Contains(said, "withheld") {
 		t.Errorf("fetch = %q, error %v", said, failed)
 	}
+	r.gives("read", "a") // it stops no more than that
 }
 
 func TestAPolledToolThatGivesNothingNewIsALoop(t *testing.T) {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"os/exec"
 	"sync/atomic"
@@ -12,21 +13,27 @@ import (
 // A Side is one of the two that a proxy stands between. It is for one Run.
 type Side struct{ transport mcp.Transport }
 
-// Stdio is an agent that has started this program, and talks to it over stdin and stdout.
-func Stdio() Side { return Side{&mcp.StdioTransport{}} }
+// Stdio is an agent that has started this program, and talks to it over its stdin and stdout.
+func Stdio(in io.Reader, out io.Writer) Side {
+	return Side{&mcp.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}}}
+}
+
+// unclosed is a writer that stays open.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
 
 // Command reaches a server that is a program: it is started, and ends with the proxy. Its
 // environment and where its errors go are those of cmd.
 func Command(cmd *exec.Cmd) Side { return Side{&mcp.CommandTransport{Command: cmd}} }
 
-// URL reaches a server at an address, through a client that says which addresses may be
-// called. Token is sent as a bearer token; "" sends none. What the server says of its own
-// accord comes with its answers: no stream of its own is opened for that.
-func URL(address, token string, through *http.Client) Side {
-	h := &headers{next: through.Transport, token: token}
-	c := *through
-	c.Transport = h
-	return Side{&remote{mcp.StreamableClientTransport{Endpoint: address, HTTPClient: &c, DisableStandaloneSSE: true, MaxRetries: -1}, h}}
+// URL reaches a server at an address, through a transport that says which addresses may be
+// called. Token is sent as a bearer token; "" sends none. Redirects are not followed. What the
+// server says of its own accord comes with its answers: no stream of its own is opened for that.
+func URL(address, token string, through http.RoundTripper) Side {
+	h := &headers{next: through, token: token}
+	c := &http.Client{Transport: h, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return Side{&remote{mcp.StreamableClientTransport{Endpoint: address, HTTPClient: c, DisableStandaloneSSE: true, MaxRetries: -1}, h}}
 }
 
 // A remote is a server at an address. Requests name the revision of the protocol that agent

@@ -41,7 +41,7 @@ func TestAServerAtAnAddress(t *testing.T) {
 		r = &rig{t: t, server: mcp.NewServer(&mcp.Implementation{Name: "notes"}, nil), end: make(chan error, 1)}
 		r.tool("write", "notes: write")
 		go func() {
-			r.end <- proxy.Run(t.Context(), proxy.Config{Guards: parse(t, `{"tool_calls":{"blast_radius":{"write":1}}}`), Task: "t1", Agent: proxy.Over(proxyAgent), Server: proxy.URL(ts.URL, token, ts.Client())})
+			r.end <- proxy.Run(t.Context(), proxy.Config{Guards: parse(t, `{"tool_calls":{"blast_radius":{"write":1}}}`), Task: "t1", Agent: proxy.Over(proxyAgent), Server: proxy.URL(ts.URL, token, ts.Client().Transport)})
 		}()
 		agent, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), agentSide, nil)
 		if token == "wrong" {
