@@ -84,8 +84,7 @@ var offered = map[string]string{
 	"webhook.ReadAnswer": "the other side of a webhook",
 	"webhook.Sign":       "the other side of a webhook",
 
-	"webhook.NewTransport": "a client of webhooks with a policy of its own",
-	"webhook.ParsePolicy":  "a client of webhooks with a policy of its own",
+	"webhook.ParsePolicy": "a client of webhooks with a policy of its own",
 
 	"runner.CodeStaleQuestion": "a word of the log, for who reads it",
 	"runner.CodeStaleRound":    "a word of the log, for who reads it",
