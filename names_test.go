@@ -18,8 +18,9 @@ import (
 // conditions, assignments, by when a state is to be left), those of a driver, and those in
 // which a server remembers (keys, receipts, an audit log, published machines, claims) and what
 // programs say to it and are told, and those of a client of it, which sees of our packages
-// nothing but api, and those by which its operations are offered as tools of MCP.
-const maxNames = 975
+// nothing but api, and those by which its operations are offered as tools of MCP, and those of webhooks: who is
+// told what, what is kept of it, and the messages.
+const maxNames = 1002
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -44,6 +45,8 @@ var offered = map[string]string{
 	"driver.Stalled": "carries the sessions of a program on: see its example",
 
 	"server/mcp.Toolsets": "what a Config may name",
+
+	"notify.New": "tells webhooks what happens in the sessions of a program",
 
 	"client.Now": "calls a server: see its example",
 
@@ -82,7 +85,6 @@ var offered = map[string]string{
 
 	"webhook.Key":        "the other side of a webhook",
 	"webhook.ReadAnswer": "the other side of a webhook",
-	"webhook.Sign":       "the other side of a webhook",
 
 	"webhook.ParsePolicy": "a client of webhooks with a policy of its own",
 

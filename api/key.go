@@ -65,11 +65,5 @@ func KeyOf(k control.Key, now specialist.Time) Key {
 	case k.ExpiresAt != 0 && now >= k.ExpiresAt:
 		status = "expired"
 	}
-	given := func(t specialist.Time) *specialist.Time {
-		if t == 0 {
-			return nil
-		}
-		return &t
-	}
 	return Key{k.ID, k.Name, k.Tenant, status, append([]control.Grant{}, k.Grants...), k.CreatedBy, k.CreatedAt, given(k.ExpiresAt), given(k.RevokedAt), given(k.LastUsed)}
 }

@@ -833,6 +833,34 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		_, err := c.CreateKey(ctx, api.NewKey{}, client.Write{})
 		return err
 	},
+	"list-webhooks":  func(ctx context.Context, c *client.Client) error { return first(c.Webhooks(ctx)) },
+	"get-webhook":    func(ctx context.Context, c *client.Client) error { _, err := c.Webhook(ctx, "w/1"); return err },
+	"delete-webhook": func(ctx context.Context, c *client.Client) error { return c.DeleteWebhook(ctx, "w/1") },
+	"create-webhook": func(ctx context.Context, c *client.Client) error {
+		_, err := c.CreateWebhook(ctx, api.NewWebhook{URL: "https://example.com", Types: []string{"*"}}, client.Write{})
+		return err
+	},
+	"change-webhook": func(ctx context.Context, c *client.Client) error {
+		_, err := c.ChangeWebhook(ctx, "w/1", api.WebhookChange{Types: []string{"*"}})
+		return err
+	},
+	"rotate-webhook": func(ctx context.Context, c *client.Client) error {
+		_, err := c.RotateWebhook(ctx, "w/1", client.Write{})
+		return err
+	},
+	"test-webhook": func(ctx context.Context, c *client.Client) error {
+		_, err := c.TestWebhook(ctx, "w/1", client.Write{})
+		return err
+	},
+	"replay-webhook": func(ctx context.Context, c *client.Client) error {
+		_, err := c.ReplayWebhook(ctx, "w/1", 7, client.Write{})
+		return err
+	},
+	"list-deliveries": func(ctx context.Context, c *client.Client) error { return first(c.Deliveries(ctx, "w/1", "dead")) },
+	"redeliver": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Redeliver(ctx, "w/1", "msg_1", client.Write{})
+		return err
+	},
 	"revoke-key": func(ctx context.Context, c *client.Client) error { _, err := c.RevokeKey(ctx, "k"); return err },
 	"rotate-key": func(ctx context.Context, c *client.Client) error {
 		_, err := c.RotateKey(ctx, "k", api.Rotation{}, client.Write{})

@@ -53,6 +53,13 @@ type Webhook struct {
 	Place   int64           // among all webhooks
 }
 
+// Why nothing is sent to a webhook.
+const (
+	OffDisabled = "disabled" // somebody has switched it off
+	OffGone     = "gone"     // the address has answered 410
+	OffFailing  = "failing"  // nothing has arrived for five days
+)
+
 // Covers reports whether a webhook is told something of a machine.
 func (w *Webhook) Covers(kind, machineName string) bool {
 	return (len(w.Types) == 0 || slices.Contains(w.Types, kind)) && (len(w.Machines) == 0 || (&Grant{Machines: w.Machines}).Covers(machineName))

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -134,9 +133,7 @@ func (s *Server) expiry(text string) (specialist.Time, error) {
 	return at, err
 }
 
-// makeKey gives a key its id and its credential, and adds it with what else is changed. Where the
-// request has a receipt, that has the answer without the credential, in the same commit: so a
-// request that is sent again makes no second key.
+// makeKey gives a key its id and its credential, and adds it with what else is changed.
 func (s *Server) makeKey(ctx context.Context, p *Principal, k control.Key, changes control.Changes) (*madeKeyOut, error) {
 	var credential string
 	k.ID, credential = control.NewCredential(rand.Reader)
@@ -146,20 +143,9 @@ func (s *Server) makeKey(ctx context.Context, p *Principal, k control.Key, chang
 		made.Replaces = changes.Revoked[0].ID
 	}
 	out := &madeKeyOut{"/v1/keys/" + k.ID, made}
-	key := receiptOf(ctx)
-	if key != nil {
-		var kept bytes.Buffer
-		if err := marshal(&kept, made); err != nil {
-			return nil, err
-		}
-		changes.End = &control.End{Key: key.ReceiptKey, Answer: &control.Answer{Status: http.StatusCreated, Location: out.Location, Body: kept.Bytes()}}
-	}
 	changes.Keys = []control.Key{k}
-	if err := s.config.Control.Commit(ctx, changes); err != nil {
+	if err := s.shownOnce(ctx, changes, http.StatusCreated, out.Location, made); err != nil {
 		return nil, err
-	}
-	if key != nil {
-		key.ended = true
 	}
 	out.Body.Credential = credential
 	return out, nil

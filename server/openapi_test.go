@@ -266,6 +266,7 @@ func TestGuessedRequests(t *testing.T) {
 		"machine": {"claims", "alone"}, "machineName": {"claims", "alone", "none"}, "definition": {reviewed, alone, signed}, "specialistId": {"carol", "dave", "bot", "x"},
 		"human": {"carol", "me"}, "humans": {"carol"}, "transitionName": {"pay", "refuse", "go"}, "toState": {"paid", "c"}, "state": {"review", "a"}, "states": {"review"}, "note": {"why"}, "limit": {"1", "50"}, "wait": {"0s", "1ms"},
 		"status": {"running", "needs_human,failed"}, "seed": {"7"}, "mode": {"all", "eager"}, "role": {"viewer", "human", "admin"}, "machines": {"*"},
+		"url": {"https://example.com/x", "http://example.com", "https://127.0.0.1/x"}, "types": {"*", "session.failed"}, "include": {"metaJson"},
 	}}
 	callers := []string{localKey, "", "wrong"}
 	for _, role := range []control.Role{control.Viewer, control.Operator, control.Human, control.Specialist, control.Auditor, control.Admin} {
@@ -277,6 +278,11 @@ func TestGuessedRequests(t *testing.T) {
 		var shown api.Session
 		d.want(200, "POST", "/v1/sessions/"+s.Session.SessionID+"/step", "")
 		d.want(200, "GET", "/v1/sessions/"+s.Session.SessionID, "").into(t, &shown)
+		var hook api.MadeWebhook
+		if d.want(201, "POST", "/v1/webhooks", `{"url":"https://example.com","types":["*"]}`).into(t, &hook); g.IntN(2) == 0 {
+			d.want(200, "PATCH", "/v1/webhooks/"+hook.WebhookID, `{"enabled":false}`)
+		}
+		g.known["webhook"] = []string{hook.WebhookID}
 		g.known["id"] = append(g.known["id"], shown.SessionID)
 		g.known["roundId"], g.known["round"] = []string{shown.CurrentRoundID}, []string{shown.CurrentRoundID, "1"}
 		if q := shown.Question; q != nil {

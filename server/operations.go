@@ -116,6 +116,7 @@ func (s *Server) register() {
 	s.registerSessions()
 	s.registerQuestions()
 	s.registerAdmin()
+	s.registerWebhooks()
 	s.registerCheck()
 }
 

@@ -84,6 +84,25 @@ func (s *Server) recorded(routes *http.ServeMux) http.Handler {
 	})
 }
 
+// shownOnce makes changes that come with something that is shown once. Where the request has a
+// receipt, that has the answer without it, in the same commit: so a request that is sent again
+// makes nothing a second time.
+func (s *Server) shownOnce(ctx context.Context, changes control.Changes, status int, location string, kept any) error {
+	key := receiptOf(ctx)
+	if key != nil {
+		var body bytes.Buffer
+		if err := marshal(&body, kept); err != nil {
+			return err
+		}
+		changes.End = &control.End{Key: key.ReceiptKey, Answer: &control.Answer{Status: status, Location: location, Body: body.Bytes()}}
+	}
+	err := s.config.Control.Commit(ctx, changes)
+	if key != nil && err == nil {
+		key.ended = true
+	}
+	return err
+}
+
 // concluded records what became of a request. It is recorded also if the caller has gone.
 func (s *Server) concluded(r *http.Request, p *Principal, kept *keptWriter, entry control.Entry, done control.Changes) {
 	status := cmp.Or(kept.status, http.StatusInternalServerError) // of a panic nothing was written yet

@@ -29,6 +29,7 @@ import (
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/notify"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server/mcp"
 	"github.com/dialai/dialai/session"
@@ -54,6 +55,8 @@ type Config struct {
 	Checks machine.Checks
 	// Who finds out who calls.
 	Who Authenticator
+	// Webhooks makes webhooks; nil makes none.
+	Webhooks *notify.Maker
 	// Control remembers requests: their receipts, and who did what.
 	Control control.Store
 	// Shared says that other processes write to the store, too.

@@ -19,6 +19,8 @@ import (
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/driver"
+	"github.com/dialai/dialai/internal/seal"
+	"github.com/dialai/dialai/notify"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/session"
@@ -73,6 +75,9 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	d.runner = r
 	c := o.config
 	c.Runner, c.Checks, c.Control = r, runner.Checks(), d.control
+	if c.Webhooks == nil {
+		c.Webhooks = &notify.Maker{Seal: seal.NewKey()}
+	}
 	c.Who = server.Any(server.Keys(d.control, nil), server.Local(localKey))
 	if o.drives {
 		c.Driver = carry

@@ -37,3 +37,8 @@ type Page struct {
 type State struct {
 	StateName string `path:"state" doc:"the name of the state" maxLength:"300"`
 }
+
+// A Webhook names a webhook.
+type Webhook struct {
+	ID string `path:"webhook" doc:"the id of the webhook" maxLength:"100"`
+}
