@@ -3,6 +3,8 @@ package machine
 import (
 	"fmt"
 	"slices"
+
+	"github.com/dialai/dialai/internal/expression"
 )
 
 // What is legal in a machine and probably not meant. The graph of states is walked
@@ -85,8 +87,8 @@ type linter struct {
 
 // paths looks at the graph of states.
 func (l *linter) paths() {
-	reached := l.m.reachable()
-	arriving := l.m.arriving()
+	leads := l.m.leads()
+	reached, arriving := l.m.reachable(leads), l.m.arriving(leads)
 	for i := range l.m.states {
 		s, path := &l.m.states[i], l.statePath(i)
 		if !reached[i] {
@@ -116,18 +118,34 @@ func (l *linter) paths() {
 	}
 }
 
+// leads returns, by index, to which states each leads: a transition that is never open
+// leads nowhere, and neither does a state in which sessions end.
+func (m *Machine) leads() [][]*State {
+	to := make([][]*State, len(m.states))
+	for i := range m.states {
+		s := &m.states[i]
+		if s.Terminal() {
+			continue
+		}
+		for _, t := range s.Transitions {
+			holds, constant := expression.Constant(t.When)
+			if t.When == "" || holds || !constant {
+				to[i] = append(to[i], t.To)
+			}
+		}
+	}
+	return to
+}
+
 // reachable says, by index, which states a session can enter.
-func (m *Machine) reachable() []bool {
+func (m *Machine) reachable(leads [][]*State) []bool {
 	reached := make([]bool, len(m.states))
 	reached[m.initial.Index] = true
 	for queue := []*State{m.initial}; len(queue) > 0; queue = queue[1:] {
-		if queue[0].Terminal() {
-			continue
-		}
-		for _, t := range queue[0].Transitions {
-			if !reached[t.To.Index] {
-				reached[t.To.Index] = true
-				queue = append(queue, t.To)
+		for _, to := range leads[queue[0].Index] {
+			if !reached[to.Index] {
+				reached[to.Index] = true
+				queue = append(queue, to)
 			}
 		}
 	}
@@ -135,7 +153,7 @@ func (m *Machine) reachable() []bool {
 }
 
 // arriving says, by index, from which states a session can end as intended.
-func (m *Machine) arriving() []bool {
+func (m *Machine) arriving(leads [][]*State) []bool {
 	from := make([][]*State, len(m.states)) // the states before each
 	ends := make([]bool, len(m.states))
 	var queue []*State
@@ -144,10 +162,9 @@ func (m *Machine) arriving() []bool {
 		if s.Terminal() {
 			ends[i] = true
 			queue = append(queue, s)
-			continue
 		}
-		for _, t := range s.Transitions {
-			from[t.To.Index] = append(from[t.To.Index], s)
+		for _, to := range leads[i] {
+			from[to.Index] = append(from[to.Index], s)
 		}
 	}
 	for ; len(queue) > 0; queue = queue[1:] {

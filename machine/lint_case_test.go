@@ -121,6 +121,10 @@ func TestLintOfCases(t *testing.T) {
 		{`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"due":{"in":"1h","remind":["30m",▶"1h"],"then":"t"},"transitions":{"t":{"target":"b","when":▶"= false"},"u":"b"}},"b":{▶"due":"1h"}}` + someone,
 			[]string{`[DUE001] the reminder 1h0m0s before state "a" is due never comes: that is not after the entry, with 1h0m0s in all`,
 				`[WHEN002] transition "t" is never open: its condition reads nothing, and does not hold`, `[DUE001] the due of state "b" never comes: sessions end there`}},
+		{`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b","u":{"target":"c","when":▶"= false"}}},"b":{},▶"c":{"transitions":{"t":"b"}},▶▶"d":{▶"transitions":{"t":{"target":"b","when":▶"= 1 > 2"}}}}` + someone,
+			[]string{`[WHEN002] transition "u" is never open: its condition reads nothing, and does not hold`, `[unreachable-state] state "c" cannot be reached from the initial state "a"`,
+				`[unreachable-state] state "d" cannot be reached from the initial state "a"`, `[no-path-to-goal] no path leads from state "d" to the goal "b" or to a final state`,
+				`[WHEN001] state "d" has only transitions with conditions: a session in which none holds fails (dead_end)`, `[WHEN002] transition "t" is never open: its condition reads nothing, and does not hold`}},
 		{head + amount + `,"states":{"a":{"due":{"at":▶"= data.deadlin"},"transitions":{"t":{"target":"b","set":{"deadline":1}}}},"b":{}}` + someone,
 			[]string{`[INPUT001] the expression reads "deadlin" of data, and input does not declare it and no transition sets it`}},
 	} {

@@ -223,7 +223,8 @@ when a round opens, and recorded. A transition whose condition does not hold, or
 closed in that round: models are not offered it, proposals of it are not legal, and no human
 can choose it. A question shows it with its condition. Where all are closed, the session fails
 (~dead_end~). ~dialai lint~ warns of states that have only transitions with conditions
-(~WHEN001~), and of conditions that read nothing, so hold always or never (~WHEN002~).
+(~WHEN001~), and of conditions that read nothing, so hold always or never (~WHEN002~); what never
+holds leads to no state.
 
 **~subject~** says in a few words what a session is about. The text stands beside the id of
 the session in lists and questions, cut at 120 characters. It is evaluated at the start and
