@@ -17,11 +17,15 @@ type Session struct {
 	Question *runner.Question `json:"question,omitempty"`
 }
 
-// SessionOf returns a session as whoever is shown a question of it sees it.
+// SessionOf returns a session as whoever is shown a question of it sees it; of one that waits
+// for nothing but its timer the code and the reason say that.
 func SessionOf(s *session.Session, q runner.Question) Session {
 	v := s.ViewFor("")
 	if q.Withheld == nil {
 		v = s.View()
+	}
+	if s.Waits() {
+		v.Code, v.Reason = s.Standing().Code, s.Standing().Reason
 	}
 	if s.Status != session.NeedsHuman && s.Status != session.Stopped {
 		return Session{SessionView: v}
