@@ -52,23 +52,15 @@ func (a *app) openLog(path string) (io.ReadCloser, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		//lint:ignore ST1005 these are the words for every file
 		err = fmt.Errorf("Cannot find file: %s", path)
-		return nil, &exitError{checkInvalid, hinted(err, "%s", cmp.Or(a.suggestFile(path), "dialai log SESSION --guard prints a log of guards; - reads stdin"))}
+		return nil, fail(checkInvalid, hinted(err, "%s", cmp.Or(a.suggestFile(path), "dialai log SESSION --guard prints a log of guards; - reads stdin")))
 	}
 	if err != nil {
-		return nil, &exitError{checkInvalid, fmt.Errorf("%s: %w", path, underlying(err))}
+		return nil, fail(checkInvalid, fmt.Errorf("%s: %w", path, underlying(err)))
 	}
 	return struct {
 		io.Reader
 		io.Closer
 	}{newInput(a.ctx, f), f}, nil
-}
-
-// underlying returns why a file cannot be opened, without its name.
-func underlying(err error) error {
-	if e, ok := errors.AsType[*os.PathError](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 func (a *app) analyze(path string, strict bool) error {
@@ -79,7 +71,7 @@ func (a *app) analyze(path string, strict bool) error {
 	defer in.Close()
 	an := guardlog.NewAnalysis()
 	if err := guardlog.EachLine(in, an.Line); err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	report := an.Report()
 	switch err := a.Analysis(a.out, report); {
@@ -95,5 +87,5 @@ func (a *app) analyze(path string, strict bool) error {
 
 // notALog is the error about a file of which no line is a record.
 func notALog(path string) error {
-	return &exitError{checkInvalid, hinted(fmt.Errorf("%s: no line is a record of a log of guards", path), "dialai log SESSION --guard prints one")}
+	return fail(checkInvalid, hinted(fmt.Errorf("%s: no line is a record of a log of guards", path), "dialai log SESSION --guard prints one"))
 }

@@ -176,16 +176,16 @@ func (f *backtestFlags) limits(total *backtest.Result) error {
 	if len(broken) == 0 {
 		return nil
 	}
-	return &exitError{exitFailure, errors.Join(broken...)}
+	return fail(exitFailure, errors.Join(broken...))
 }
 
 // backtestError gives errors of bad input their exit code.
 func backtestError(err error) error {
 	switch {
 	case errors.Is(err, backtest.ErrPolicy):
-		return &exitError{exitUsage, err}
+		return fail(exitUsage, err)
 	case errors.Is(err, session.ErrNotFound):
-		return hinted(&exitError{exitUsage, err}, "dialai sessions lists what was run")
+		return hinted(fail(exitUsage, err), "dialai sessions lists what was run")
 	}
 	return err
 }

@@ -96,7 +96,7 @@ func (a *app) readArbiter(name string) (*machine.Specialist, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, &exitError{exitUsage, err}
+		return nil, fail(exitUsage, err)
 	case s.Role != machine.Arbiter:
 		return nil, usage("%s: role is %q, an arbiter's is %q", name, s.Role, machine.Arbiter)
 	}
@@ -113,7 +113,7 @@ func (a *app) readRoster(path string) (ids []string, err error) {
 		})
 	}
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, fail(exitUsage, err)
 	}
 	return ids, nil
 }
@@ -186,18 +186,6 @@ func dateOf(text string) (specialist.Time, error) {
 		t, err = time.Parse(time.DateOnly, text)
 	}
 	return specialist.TimeOf(t), err
-}
-
-// parseDays reads a duration as Go writes it, or a number of days.
-func parseDays(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.ParseFloat(days, 64)
-		if err != nil || !(n < 1e5) {
-			return 0, fmt.Errorf("%q is no number of days", days)
-		}
-		return time.Duration(n * float64(24*time.Hour)), nil
-	}
-	return time.ParseDuration(text)
 }
 
 // text says what is tried.

@@ -17,7 +17,7 @@ func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*
 	}
 	c, states, err := a.loadAnyGuards(path)
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, fail(exitUsage, err)
 	}
 	g := &guardlog.GatesAgain{}
 	for sum, err := range session.Each(ctx, e.Sessions, session.ListQuery{MachineName: machineName}) {

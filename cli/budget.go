@@ -60,17 +60,17 @@ type budgetFile struct {
 func (a *app) budget(path, trace string) error {
 	switch {
 	case path == "":
-		return &exitError{checkInvalid, hinted(errors.New("--guards is missing"), "dialai budget --guards budget.json")}
+		return fail(checkInvalid, hinted(errors.New("--guards is missing"), "dialai budget --guards budget.json"))
 	case path == "-" && trace == "-":
-		return &exitError{checkInvalid, errors.New("the budget and the trace cannot both be read from stdin")}
+		return fail(checkInvalid, errors.New("the budget and the trace cannot both be read from stdin"))
 	}
 	f, err := a.readBudget(path)
 	if err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	run, err := guardlog.NewBudgetRun(f.budget, f.prices)
 	if err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	switch {
 	case trace != "" && f.trace != nil:
@@ -83,7 +83,7 @@ func (a *app) budget(path, trace string) error {
 		err = chargeAll(run, f.trace)
 	}
 	if err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	report := run.Report()
 	if err := a.Budget(a.out, report); err != nil {

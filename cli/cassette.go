@@ -67,12 +67,6 @@ func (t *laterTape) Together(asked []specialist.Caller) func(ctx context.Context
 	return t.deck.Together(asked)
 }
 
-// arrivals returns what knows in which order answers are delivered, nil without cassettes.
-func (a *app) arrivals() runner.Arrivals {
-	order, _ := a.tape.(runner.Arrivals)
-	return order
-}
-
 // taped carries a session of the store on, on the cassettes that the flags ask for.
 // do says by wind of which session they are, before anybody is asked.
 func (a *app) taped(f *tapeFlags, do func() error) error {
@@ -113,7 +107,7 @@ func (f *tapeFlags) goesOn(s *session.Session) (d *cassette.Deck, err error) {
 		err = hinted(err, "name the folder of this session's run, or a new one for --record")
 	}
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, fail(exitUsage, err)
 	}
 	return d, nil
 }
@@ -139,7 +133,7 @@ func (f *runFlags) recording(m *machine.Machine, o *runner.StartOptions) (*casse
 	}
 	d, err := cassette.Record(f.record, cassette.Run{MachineName: m.Name(), MachineDigest: m.Digest(), Seed: strconv.FormatUint(o.Seed, 10), Mode: string(o.Mode), MetaJSON: o.Meta})
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, fail(exitUsage, err)
 	}
 	return d, nil
 }
@@ -148,7 +142,7 @@ func (f *runFlags) recording(m *machine.Machine, o *runner.StartOptions) (*casse
 func (f *runFlags) replaying(m *machine.Machine, o *runner.StartOptions) (*cassette.Deck, error) {
 	d, err := cassette.Play(f.replay)
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, fail(exitUsage, err)
 	}
 	run := d.Run()
 	anew := func(format string, args ...any) error {
@@ -191,5 +185,5 @@ func deckError(ran error, d *cassette.Deck) error {
 	if _, missing := errors.AsType[*cassette.MissingError](lacks); missing {
 		lacks = hinted(lacks, "record the run anew with --record")
 	}
-	return &exitError{exitFailure, lacks}
+	return fail(exitFailure, lacks)
 }

@@ -89,7 +89,7 @@ func guardsFlag(cmd *cobra.Command, path *string, text string, before ...string)
 // is a verdict there.
 func (a *app) guardUsage(cmd *cobra.Command) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &exitError{checkInvalid, a.flagError(cmd, err)}
+		return fail(checkInvalid, a.flagError(cmd, err))
 	})
 	check, run := cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -97,14 +97,14 @@ func (a *app) guardUsage(cmd *cobra.Command) *cobra.Command {
 			check = arguments
 		}
 		if err := check(cmd, args); err != nil {
-			return &exitError{checkInvalid, err}
+			return fail(checkInvalid, err)
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
 		if err != nil && exitCode(cmd.Context(), err) == exitFailure && !decided(err) {
-			err = &exitError{checkInvalid, err}
+			err = fail(checkInvalid, err)
 		}
 		return err
 	}
@@ -119,14 +119,14 @@ func decided(err error) bool {
 
 func (a *app) check(f *checkFlags) error {
 	if f.guards == "" {
-		return &exitError{checkInvalid, hinted(errors.New("--guards is missing"), "dialai check --guards guards.json")}
+		return fail(checkInvalid, hinted(errors.New("--guards is missing"), "dialai check --guards guards.json"))
 	}
 	config, err := a.loadGuards(f.guards)
 	if err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	if config.Classifier != nil {
-		return &exitError{checkInvalid, hinted(errors.New("the guards have a classifier, which this command does not ask"), "remove it: the other checks do no I/O")}
+		return fail(checkInvalid, hinted(errors.New("the guards have a classifier, which this command does not ask"), "remove it: the other checks do no I/O"))
 	}
 	clock := &guardlog.Clock{Now: time.Now()}
 	var options []guard.Option
@@ -135,7 +135,7 @@ func (a *app) check(f *checkFlags) error {
 	}
 	g, err := guard.New(config, options...)
 	if err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	if f.stateful {
 		return a.checkStream(g, config.Profile, clock, f.fakeClock)
@@ -158,16 +158,16 @@ func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 		err = fmt.Errorf("the step is larger than %d bytes", guardlog.MaxStep)
 	}
 	if err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	a.warnUnknown("stdin", data, map[string]bool{})
 	in, err := guard.ParseCheckInput(data)
 	if err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	v, metrics, err := g.Check(in)
 	if err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	if _, err := a.out.Write(append(render.Visible(guard.AppendResult(nil, v, metrics, profile)), '\n')); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *guardlog
 		return err
 	})
 	if err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	return exit(code)
 }

@@ -44,13 +44,6 @@ commands, flags, machine files, sessions and transitions.`,
 	}
 }
 
-// complete lets a flag complete to one of these values.
-func complete(cmd *cobra.Command, flag string, values ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is misspelt
-	}
-}
-
 // completeArgument proposes what the next argument of a command may be, by the word that
 // Use has for it.
 func (a *app) completeArgument(cmd *cobra.Command, args []string, _ string) (found []string, how cobra.ShellCompDirective) {

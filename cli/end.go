@@ -93,10 +93,6 @@ func (p *printer) endText(r runner.Result) {
 	}
 }
 
-// gone is said of a session in the memory store in place of commands, which would
-// find nothing.
-const gone = "the session is gone with this process"
-
 // stopHint says what can be done about a session that was stopped.
 func (a *app) stopHint(code string, s *session.Session) string {
 	id := s.ID.String()

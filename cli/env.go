@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,21 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/internal/spend"
-	"github.com/dialai/dialai/llm"
-	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/webhook"
 )
 
-// The environment is read in this file only, and from it and the flags everything is made
-// that a command works with: the store that --store names, webhooks and models with their
-// policies, prices, the runner (engine). Who only looks may do with a store that cannot be
-// written, and never makes one; only commands that begin sessions do.
+// The environment is read in this file only, and what the store is that --store names. Who only
+// looks may do with a store that cannot be written, and never makes one; only commands that
+// begin sessions do.
 //
 // The address of a store that this version does not know may hold a password, so nothing
 // but its scheme is shown.
@@ -172,7 +162,7 @@ const (
 	starts               // begins sessions: a store that does not exist is made
 )
 
-func (x access) access() access { return x }
+func (x access) Access() access { return x }
 
 // accessFor is writes for what changes something, and else reads.
 func accessFor(changes bool) access {
@@ -223,170 +213,10 @@ func (a *app) present(path string) error {
 	return nil
 }
 
-// operations are what commands do with sessions that a server offers, too: a Runner has them,
-// and so has a server.
-type operations interface {
-	Session(ctx context.Context, id specialist.SessionID) (*session.Session, error)
-	Sessions(ctx context.Context, q session.ListQuery) ([]session.Summary, error)
-	Inbox(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) ([]runner.Question, session.Cursor, error)
-	Question(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (runner.Question, error)
-	Reveal(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID, by *session.Actor) (runner.Question, *session.Session, error)
-	Humans(ctx context.Context, s *session.Session) (ids []string, declared bool, err error)
-	Outcome(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (session.Outcome, error)
-	Start(ctx context.Context, m *machine.Machine, o runner.StartOptions) (*session.Session, error)
-	Run(ctx context.Context, id specialist.SessionID, o runner.RunOptions) (runner.Result, error)
-	Resume(ctx context.Context, id specialist.SessionID, o runner.ResumeOptions) (*session.Session, error)
-	Decide(ctx context.Context, in runner.Ruling) (runner.Arbitration, error)
-	Propose(ctx context.Context, in runner.Submission) (*specialist.Proposal, *session.Session, error)
-	Stop(ctx context.Context, id specialist.SessionID, why runner.Stopping) (*session.Session, error)
-	Fork(ctx context.Context, id specialist.SessionID, o runner.Forking) (*session.Session, error)
-}
-
-// here is the Runner of an engine. Its methods are beneath the operations, which are the
-// same ones but at a server.
-type here struct{ *runner.Runner }
-
-// An engine is a runner with its store, or a server.
-type engine struct {
-	operations
-	here
-	far    *remote // nil but at a server, where there is neither a Runner nor a store
-	store  closableStore
-	models *llm.Client
-	err    io.Writer
-	stop   func() // of telemetry
-}
-
-// knows returns an error if no session of a machine is in the store: what it is asked
-// about is more likely misspelt than new.
-func (e *engine) knows(ctx context.Context, machineName string) error {
-	definitions, err := e.store.Definitions(ctx, machineName)
-	if err == nil && (len(definitions) == 0 || machineName == "") {
-		err = &session.NotFoundError{What: "Machine", ID: machineName}
-	}
-	return err
-}
-
-// Close closes both, sends what telemetry is left, and says what the audit of models could not keep.
-func (e *engine) Close() error {
-	if e.far != nil {
-		return nil
-	}
-	e.stop()
-	if n := e.models.AuditFailures(); n > 0 {
-		fmt.Fprintf(e.err, "warning: %s of how models were asked could not be kept\n", render.Plural(int(n), "attempt"))
-	}
-	return errors.Join(e.here.Close(), e.store.Close())
-}
-
-// with runs f with an engine that is closed afterwards.
-func (a *app) with(ctx context.Context, does access, f func(e *engine, out *bufio.Writer) error) error {
-	e, err := a.engine(ctx, does, nil)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	out := bufio.NewWriter(a.out)
-	return errors.Join(f(e, out), out.Flush())
-}
-
-// on is what a command runs that does nothing but with an engine.
-func (a *app) on(does interface{ access() access }, do func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		return a.with(cmd.Context(), does.access(), func(e *engine, out *bufio.Writer) error { return do(cmd.Context(), e, out, args) })
-	}
-}
-
 // screen returns where it is shown how far work is: stderr, nil where nobody would see it.
 func (a *app) screen() io.Writer {
 	if !render.IsTerminal(a.err) || a.env("TERM") == "dumb" || a.flags.Quiet || a.flags.JSON {
 		return nil
 	}
 	return a.err
-}
-
-// publicURL checks an address that is told to others; "" is none.
-func publicURL(text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return "", hinted(usage("DIALAI_PUBLIC_URL is not an address that anybody could call"), "for example https://decisions.example.com")
-	}
-	return strings.TrimRight(text, "/"), nil
-}
-
-// outside is how the program reaches what is outside of it.
-type outside struct {
-	hooks  webhook.Config
-	models llm.Config
-	prices *spend.PriceTable
-	public string
-}
-
-// outside reads from the environment how to reach what is outside.
-func (a *app) outside() (o outside, err error) {
-	if o.hooks, err = webhook.FromEnvironment(a.lookup); err != nil {
-		return o, &exitError{exitUsage, err}
-	}
-	o.hooks.Tape = a.tape
-	if o.models, err = a.modelConfig(); err != nil {
-		return o, err
-	}
-	if o.prices, err = a.prices(); err != nil {
-		return o, err
-	}
-	o.models.Tape = a.tape
-	o.public, err = publicURL(a.env("DIALAI_PUBLIC_URL"))
-	return o, err
-}
-
-// panicked shows where the work on a session came to a panic.
-func (a *app) panicked(p *runner.PanicError) {
-	if a.flags.Verbose {
-		fmt.Fprintf(a.err, "panic in session %s: %s\n%s", p.Session, render.Clean(p.Value), p.Stack)
-	}
-}
-
-// engine builds the runner that the environment and the flags describe.
-func (a *app) engine(ctx context.Context, does access, p *printer) (*engine, error) {
-	if a.flags.Server != "" {
-		return a.distant(ctx, p)
-	}
-	var observer func(session.Change)
-	if p != nil {
-		observer = p.observe
-	}
-	return a.engineFor(ctx, does, observer, true)
-}
-
-// engineFor is engine for whom the operator of the terminal may not be among.
-func (a *app) engineFor(ctx context.Context, does access, observer func(session.Change), operator bool) (*engine, error) {
-	o, err := a.outside()
-	if err != nil {
-		return nil, err
-	}
-	s, err := a.openStore(ctx, does)
-	if err != nil {
-		return nil, err
-	}
-	o.models.Audit = s.AppendAudit
-	stop, err := a.telemetry(&o.models)
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	models := llm.New(o.models)
-	r, err := runner.New(runner.Config{
-		Store: s, Resolver: strategies.Resolvers{a.registry, webhook.New(o.hooks), models}, Prices: o.prices, Observer: observer,
-		PublicURL: o.public, AllowOperator: operator, Arrivals: a.arrivals(), Now: clock, Panicked: a.panicked,
-	})
-	if err != nil {
-		stop()
-		return nil, errors.Join(err, s.Close())
-	}
-	if !a.flags.Full {
-		a.flags.Short = (&shortener{list: r.Sessions, ctx: context.WithoutCancel(ctx)}).short
-	}
-	return &engine{operations: r, here: here{r}, store: s, models: models, err: a.err, stop: stop}, nil
 }

@@ -79,8 +79,11 @@ func exit(code int) error {
 	return &exitError{code: code}
 }
 
+// fail ends a command with a code and the message of an error.
+func fail(code int, err error) error { return &exitError{code, err} }
+
 func usage(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+	return fail(exitUsage, fmt.Errorf(format, args...))
 }
 
 // A hintedError is an error with what to do about it.
@@ -189,13 +192,13 @@ func (a *app) hintFor(err error) string {
 	case errors.Is(err, store.ErrReplaced):
 		return "put the store back, with what stood beside it (-wal), and try again: what was recorded before is there, and no service works twice for one Idempotency-Key"
 	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC):
-		if a.session == "" {
+		if a.sessionID == "" {
 			return "nothing was changed; make room and try again"
 		}
 		if !a.keeps() {
 			return "make room and try again; " + gone
 		}
-		return "what was recorded before is safe; make room and go on with " + a.Command("resume", []string{a.session}).String()
+		return "what was recorded before is safe; make room and go on with " + a.Command("resume", []string{a.sessionID}).String()
 	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Session"):
 		return "dialai sessions lists those of this store; --store names another"
 	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Specialist"):
@@ -232,7 +235,7 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &bad):
 		err = fmt.Errorf("--%s is %q: %s", bad.GetFlag().Name, bad.GetValue(), cmp.Or(wanted[bad.GetFlag().Value.Type()], bad.Unwrap().Error()))
 	}
-	return hinted(&exitError{exitUsage, err}, "%s", hint)
+	return hinted(fail(exitUsage, err), "%s", hint)
 }
 
 // wanted says what a flag takes, by the type of its value.
@@ -272,3 +275,7 @@ func needsSubcommand(cmd *cobra.Command, args []string) error {
 	hint := cmp.Or(machine.DidYouMean(args[0], names), "there are "+strings.Join(names, ", "))
 	return hinted(usage("%s has no subcommand %q", cmd.CommandPath(), args[0]), "%s", hint)
 }
+
+// gone is said of a session in the memory store in place of commands, which would
+// find nothing.
+const gone = "the session is gone with this process"

@@ -152,9 +152,9 @@ func unreadable(path string, k files.Kind, err error) error {
 	case errors.Is(err, files.ErrNotRegular):
 		p.Code, hint = "not-a-file", "name a file in JSON or YAML"
 	default:
-		return &exitError{exitUsage, err}
+		return fail(exitUsage, err)
 	}
-	return hinted(&exitError{exitUsage, &unreadableError{p, err}}, "%s", hint)
+	return hinted(fail(exitUsage, &unreadableError{p, err}), "%s", hint)
 }
 
 // An unreadableError is a problem with a file as a whole.
@@ -190,19 +190,10 @@ func (a *app) suggestFile(path string) string {
 	return ""
 }
 
-// suggestCommand helps those who meant a command.
-func (a *app) suggestCommand(word string) string {
-	if later[word] {
-		return fmt.Sprintf("dialai %s is not part of this version", word)
+// underlying returns why a file cannot be opened, without its name.
+func underlying(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return e.Err
 	}
-	var names []string
-	for _, c := range (&app{}).root().Commands() {
-		if !c.Hidden && (len(word) > 4 || word != "" && c.Name()[0] == word[0]) { // two of four letters wrong is another word
-			names = append(names, c.Name())
-		}
-	}
-	if hint := machine.DidYouMean(word, names); hint != "" && !strings.ContainsAny(word, "./") {
-		return hint + " (a command)"
-	}
-	return ""
+	return err
 }

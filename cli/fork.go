@@ -37,7 +37,7 @@ The fork is not run: dialai resume takes it up. The other session stays as it is
 				fork, err := e.Fork(cmd.Context(), s.ID, runner.Forking{At: at, Actor: localActor()})
 				switch {
 				case errors.Is(err, runner.ErrIllegal):
-					return &exitError{exitUsage, err}
+					return fail(exitUsage, err)
 				case err != nil:
 					return err
 				}

@@ -8,13 +8,14 @@ import (
 
 	"github.com/dialai/dialai/api"
 
+	"github.com/spf13/cobra"
+
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/client"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) logCommand() *cobra.Command {
@@ -52,7 +53,7 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 					return a.printMachineLog(cmd.Context(), e, out, machineName, from)
 				})
 			}
-			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), v.Access(), func(e *engine, out *bufio.Writer) error {
 				s, err := e.session(cmd.Context(), args[0])
 				if err != nil {
 					return err

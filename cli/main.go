@@ -15,18 +15,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/webhook"
 )
 
 // Main runs one command and returns the exit code of the process. An interrupt, SIGTERM
@@ -64,19 +61,6 @@ func (a *app) hangups(end func()) {
 	}
 }
 
-// An app is one call of the program.
-type app struct {
-	registry strategies.Registry
-	in       io.Reader
-	out, err io.Writer
-	lookup   func(string) (string, bool) // the environment
-	ctx      context.Context             //nolint:containedctx // it lives as long as the call
-	flags
-	tape    webhook.Tape           // of a run that is recorded or replayed; else nil
-	session string                 // the one that is being run, "" if there is none
-	hangup  atomic.Pointer[func()] // what SIGHUP does; nil ends the command
-}
-
 // programName returns what is printed for this program in commands: dialai for the
 // command of that name, however its file is called, else the base name of the file. Of
 // a path there may be nothing left when somebody uses the command, as after go run.
@@ -89,14 +73,6 @@ func programName(path string) string {
 		return base
 	}
 	return name
-}
-
-// flags are those of every command.
-type flags struct {
-	render.Style
-	distantFlags
-	prices       string
-	allowOutside bool
 }
 
 // hello is what the program says if it is called with nothing to do: what it is, and
@@ -122,9 +98,9 @@ func (a *app) main(ctx context.Context, args []string) int {
 		return exitUsage
 	}
 	a.ctx = ctx
-	root := a.root()
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	a.commands = a.root()
+	a.commands.SetArgs(args)
+	err := a.commands.ExecuteContext(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -140,13 +116,13 @@ func (a *app) main(ctx context.Context, args []string) int {
 
 // interrupted says what becomes of a session that was being run.
 func (a *app) interrupted() {
-	if a.flags.Server != "" && a.session != "" {
-		fmt.Fprintf(a.err, "interrupted; only watching has ended, the session goes on at the server. To see where it stands:\n  %s\n", a.Command("show", []string{a.session}))
+	if a.flags.Server != "" && a.sessionID != "" {
+		fmt.Fprintf(a.err, "interrupted; only watching has ended, the session goes on at the server. To see where it stands:\n  %s\n", a.Command("show", []string{a.sessionID}))
 		return
 	}
-	if a.session == "" || !a.keeps() {
-		fmt.Fprintln(a.err, "interrupted"+render.When(a.session != "", "; "+gone))
+	if a.sessionID == "" || !a.keeps() {
+		fmt.Fprintln(a.err, "interrupted"+render.When(a.sessionID != "", "; "+gone))
 		return
 	}
-	fmt.Fprintf(a.err, "interrupted; what was recorded stays. Go on with:\n  %s\n", a.Command("resume", []string{a.session}))
+	fmt.Fprintf(a.err, "interrupted; what was recorded stays. Go on with:\n  %s\n", a.Command("resume", []string{a.sessionID}))
 }

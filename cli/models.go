@@ -96,7 +96,7 @@ func (a *app) checkModels(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	prices, err := a.prices()
+	prices, err := a.priceTable()
 	if err != nil {
 		return err
 	}
@@ -132,12 +132,4 @@ func (a *app) checkModels(ctx context.Context, path string) error {
 		return err
 	}
 	return exit(exitFailure)
-}
-
-func (a *app) modelConfig() (llm.Config, error) {
-	c, err := llm.FromEnvironment(a.lookup)
-	if err != nil {
-		return llm.Config{}, &exitError{exitUsage, err}
-	}
-	return c, nil
 }

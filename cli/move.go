@@ -112,7 +112,7 @@ func (a *app) move(ctx context.Context, args []string, f *moveFlags) error {
 			}
 		}
 		if failed > 0 {
-			return errors.Join(out.Flush(), &exitError{exitFailure, errors.New(render.Plural(failed, "session") + " could not be moved")})
+			return errors.Join(out.Flush(), fail(exitFailure, errors.New(render.Plural(failed, "session")+" could not be moved")))
 		}
 		if found == 0 && !a.flags.JSON && !a.flags.Quiet {
 			fmt.Fprintf(out, "No live session of machine %s runs by a definition %s….\n", render.Clean(m.Name()), render.Clean(f.from))

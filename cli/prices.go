@@ -10,7 +10,6 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/files"
-	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
@@ -45,23 +44,6 @@ out.`,
 	return cmd
 }
 
-// prices returns what models cost beside what machines say.
-func (a *app) prices() (table *spend.PriceTable, err error) {
-	path := a.flags.prices
-	if path == "" {
-		return llm.Prices(), nil
-	}
-	data, err := a.readFile(path, files.Prices)
-	if err != nil {
-		return nil, err
-	}
-	err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
-		table, problems = llm.ReadPrices(section)
-		return problems
-	})
-	return table, err
-}
-
 // pricedBy returns the price of a model in a machine: its own, or the table's.
 func pricedBy(m *machine.Machine, t *spend.PriceTable) func(model string) (spend.Price, bool) {
 	c, _ := guard.Parse(m.Definition().Guards, false) // it was checked when the file was loaded
@@ -78,7 +60,7 @@ func pricedBy(m *machine.Machine, t *spend.PriceTable) func(model string) (spend
 
 // priced tells lint which models have a price.
 func (a *app) priced(m *machine.Machine) (func(string) bool, error) {
-	t, err := a.prices()
+	t, err := a.priceTable()
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +69,7 @@ func (a *app) priced(m *machine.Machine) (func(string) bool, error) {
 }
 
 func (a *app) listPrices() error {
-	t, err := a.prices()
+	t, err := a.priceTable()
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (p *printer) follow(s *session.Session) {
 	if p.far != nil {
 		p.far.begin(s, s.Sequence)
 	}
-	p.a.session = s.ID.String()
+	p.a.sessionID = s.ID.String()
 	p.headed = s
 	p.status.Follow(s)
 	p.begin(s.Round, s.Attempt, s.State.Name)

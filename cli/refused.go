@@ -48,7 +48,7 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, c refusedChoic
 		}
 	}
 	err := errors.Join(fmt.Errorf("not decided: %s", r.GuardReason), p.out.Flush())
-	return &exitError{code, hinted(err, "%s", cmp.Or(a.refusalHint(ctx, e, r, code, why), a.choiceHint("decide", r.Session.State, c)))}
+	return fail(code, hinted(err, "%s", cmp.Or(a.refusalHint(ctx, e, r, code, why), a.choiceHint("decide", r.Session.State, c))))
 }
 
 // tellNewQuestion prints what has changed since the question was shown, and what it

@@ -29,11 +29,6 @@ import (
 // (remote), and what it tells is shown as what is found here. What a session has that no
 // command shows it does not have; who may see what, the server has decided.
 
-// distantFlags say which server is meant, and by which key it knows the caller.
-type distantFlags struct {
-	keyFile string
-}
-
 // distantCommands are those that work at a server, and whether they do in this version.
 // All others work here, whatever --server says, but for what nobody does at a server.
 var distantCommands = map[string]bool{
@@ -131,10 +126,8 @@ func (a *app) distant(ctx context.Context, p *printer) (*engine, error) {
 	if p != nil {
 		p.far = r
 	}
-	if !a.flags.Full {
-		a.flags.Short = (&shortener{list: r.Sessions, ctx: context.WithoutCancel(ctx)}).short
-	}
-	return &engine{operations: r, far: r, err: a.err}, nil
+	a.shorten(ctx, r.Sessions)
+	return &engine{operations: r, far: r}, nil
 }
 
 // distantKey returns the key that the server is sent: the one in the file that is named, that
@@ -143,7 +136,7 @@ func (a *app) distantKey() (string, error) {
 	if path := a.flags.keyFile; path != "" {
 		text, err := files.ReadRegular(path, files.ServerKey)
 		if err != nil {
-			return "", &exitError{exitFailure, fmt.Errorf("--key-file: %w", err)}
+			return "", fail(exitFailure, fmt.Errorf("--key-file: %w", err))
 		}
 		if key := strings.TrimSpace(string(text)); key != "" {
 			return key, nil
@@ -215,7 +208,7 @@ func (r *remote) told(err error) error {
 	case errors.Is(p, client.ErrUnauthenticated):
 		return hinted(fmt.Errorf("%s does not know the key that it was sent", r.a.flags.Server), "%s", r.keysTried())
 	case p.ExitCode != 0 && p.ExitCode != exitFailure:
-		return &exitError{p.ExitCode, refused}
+		return fail(p.ExitCode, refused)
 	}
 	return refused
 }
@@ -502,7 +495,7 @@ func (r *remote) readMissing(ctx context.Context, id string) error {
 func (r *remote) begin(s *session.Session, after int64) {
 	own := *s
 	r.reader, r.after, r.record = &own, after, nil
-	r.a.session = s.ID.String()
+	r.a.sessionID = s.ID.String()
 }
 
 // watches is how long the server is asked at a time whether a session has settled.
@@ -655,7 +648,7 @@ func (r *remote) Resume(ctx context.Context, id specialist.SessionID, o runner.R
 				if err == nil {
 					_, err = s.Program.Lift(s.State, o.Raise)
 				}
-				return nil, &exitError{exitUsage, err}
+				return nil, fail(exitUsage, err)
 			}
 			in.Raise = append(in.Raise, api.Raise{Limit: l.Limit, To: l.To})
 		}

@@ -37,13 +37,13 @@ Exit codes: 0 equal, 1 a verdict differs, 3 wrong usage or file.`,
 func (a *app) replay(path, guards string) error {
 	switch {
 	case guards == "":
-		return &exitError{checkInvalid, hinted(errors.New("--guards is missing"), "dialai replay guard.jsonl --guards guards.json")}
+		return fail(checkInvalid, hinted(errors.New("--guards is missing"), "dialai replay guard.jsonl --guards guards.json"))
 	case guards == "-" && path == "-":
-		return &exitError{checkInvalid, errors.New("the log and the guards cannot both be read from stdin")}
+		return fail(checkInvalid, errors.New("the log and the guards cannot both be read from stdin"))
 	}
 	c, states, err := a.loadAnyGuards(guards)
 	if err != nil {
-		return &exitError{checkInvalid, err}
+		return fail(checkInvalid, err)
 	}
 	in, err := a.openLog(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func (a *app) replay(path, guards string) error {
 	out := bufio.NewWriter(a.out)
 	r := guardlog.NewReplay(guard.NewReplayer(c, states), func(d guardlog.ReplayDifference) error { return a.Difference(out, d) })
 	if err := guardlog.EachLine(in, r.Line); err != nil {
-		return &exitError{checkInvalid, errors.Join(err, out.Flush())}
+		return fail(checkInvalid, errors.Join(err, out.Flush()))
 	}
 	sum := r.Summary()
 	if err := errors.Join(a.Replay(out, sum), out.Flush()); err != nil {

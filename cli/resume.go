@@ -123,7 +123,7 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 	}
 	if s, err = e.Resume(ctx, s.ID, o); err != nil {
 		if refused, ok := errors.AsType[*runner.Error](err); ok && refused.Code == session.BadRaise {
-			return &exitError{exitUsage, err}
+			return fail(exitUsage, err)
 		}
 		return err
 	}

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/dialai/dialai/cli/internal/render"
 )
 
 // root returns the command line: every command, under the one that runs a
@@ -56,7 +57,7 @@ what happened:
 	p.StringVar(&a.flags.Store, "store", "", "`where` sessions are kept: a path, sqlite:PATH, memory:, or env for DATABASE_URL (default: dialai/dialai.db in the user's data directory)")
 	p.StringVar(&a.flags.Server, "server", "", "work at a server of dialai serve in place of a store: its `URL`, or unix:PATH")
 	p.StringVar(&a.flags.keyFile, "key-file", "", "the `file` with the key for --server (default: DIALAI_API_TOKEN, else, at this computer, its server-key)")
-	p.StringVar(&a.flags.prices, "prices", "", "a `file` of what models cost, laid over the prices that are built in")
+	p.StringVar(&a.flags.pricesFile, "prices", "", "a `file` of what models cost, laid over the prices that are built in")
 	p.BoolVar(&a.flags.JSON, "json", false, "print JSON, one value a line")
 	p.BoolVarP(&a.flags.Quiet, "quiet", "q", false, "print only how it ended")
 	p.BoolVarP(&a.flags.Verbose, "verbose", "v", false, "say more, on stderr")
@@ -82,9 +83,6 @@ func noEmptyFlags(cmd *cobra.Command, _ []string) (err error) {
 	})
 	return err
 }
-
-// needed marks a flag that a command does nothing without.
-const needed = "needed"
 
 // empty reports whether a flag has no text, or a list has one of its texts without any.
 func empty(v pflag.Value) bool {
@@ -197,9 +195,4 @@ func helpCommand() *cobra.Command {
 			return target.Help()
 		},
 	}
-}
-
-// later are commands that other versions will have.
-var later = map[string]bool{
-	"undertake": true, "watch": true, "bridge": true,
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,21 +78,6 @@ func (f *runFlags) check() error {
 		return err
 	}
 	return oneOf("mode", f.mode, append(modes, "")...)
-}
-
-// oneOf refuses a value of a flag that is none of those it may have.
-func oneOf(flag, value string, known ...string) error {
-	names := known[:0:0]
-	for _, k := range known {
-		if k == value {
-			return nil
-		}
-		if k != "" {
-			names = append(names, k)
-		}
-	}
-	last := len(names) - 1
-	return hinted(usage("--%s is %q, it may be %s or %s", flag, value, strings.Join(names[:last], ", "), names[last]), "%s", machine.DidYouMean(value, names))
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -181,7 +165,7 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 	s, err := e.Start(ctx, m, options)
 	switch {
 	case errors.Is(err, runner.ErrIllegal): // metaJson that is too large, and the like
-		return &exitError{exitUsage, err}
+		return fail(exitUsage, err)
 	case err != nil:
 		return err
 	}

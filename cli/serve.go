@@ -223,7 +223,7 @@ func (f *serveFlags) checkCertificate() error {
 	}
 	_, err := (&certificate{certFile: f.cert, keyFile: f.key}).load()
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return fail(exitUsage, err)
 	}
 	return nil
 }
@@ -352,7 +352,7 @@ func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Stor
 	if path := a.env(tokensFile); path != "" {
 		keys, err := a.readTokens(path)
 		if err != nil {
-			return nil, &exitError{exitUsage, err}
+			return nil, fail(exitUsage, err)
 		}
 		again.tokens = server.NewTokens(keys, clock)
 		list = append(list, again.tokens)
@@ -379,7 +379,7 @@ func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Stor
 }
 
 // serverConfig says what the server is made of.
-func (a *app) serverConfig(f *serveFlags, e *engine, log *slog.Logger) server.Config {
+func (a *app) serverConfig(f *serveFlags, e *localEngine, log *slog.Logger) server.Config {
 	checks := runner.Checks()
 	checks.Model, checks.Secret = llm.CheckModel, packs.HoldsSecret
 	_, shared := e.store.(*store.SQLite)
@@ -394,7 +394,7 @@ func (a *app) serverConfig(f *serveFlags, e *engine, log *slog.Logger) server.Co
 }
 
 // serveUntil serves and carries on until ctx ends, and then lets what is under way end.
-func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *engine, web *server.Server, carry *driver.Driver, listeners []net.Listener) error {
+func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *localEngine, web *server.Server, carry *driver.Driver, listeners []net.Listener) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
@@ -402,7 +402,7 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *engine, web *ser
 	if f.cert != "" {
 		c := &certificate{certFile: f.cert, keyFile: f.key}
 		if _, err := c.load(); err != nil {
-			return &exitError{exitUsage, err}
+			return fail(exitUsage, err)
 		}
 		listening.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.load() }
 	}
@@ -480,15 +480,6 @@ func urlOf(address net.Addr, secure bool) string {
 	return "http://" + address.String()
 }
 
-// serverKeyPath returns where the key of this computer is.
-func (a *app) serverKeyPath() (string, error) {
-	path, err := a.storePath()
-	if err == nil && path == "" {
-		path, err = a.defaultStore()
-	}
-	return filepath.Join(filepath.Dir(path), "server-key"), err
-}
-
 // serverKey returns the key of this computer, and makes it if there is none.
 func (a *app) serverKey() (string, error) {
 	path, err := a.serverKeyPath()
@@ -510,31 +501,6 @@ func (a *app) serverKey() (string, error) {
 	}
 	_, err = file.WriteString(fresh + "\n")
 	return fresh, errors.Join(err, file.Sync(), file.Close())
-}
-
-// readPrivate reads a file that nobody else may read.
-func readPrivate(path string, k files.Kind) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, hinted(fmt.Errorf("%s can be read by others", path), "chmod 600 %s", render.Quote(path))
-	}
-	return files.ReadRegular(path, k)
-}
-
-// readServerKey reads the key of this computer.
-func readServerKey(path string) (string, error) {
-	text, err := readPrivate(path, files.ServerKey)
-	if err != nil {
-		return "", err
-	}
-	key := strings.TrimSpace(string(text))
-	if len(key) < 32 {
-		return "", hinted(fmt.Errorf("%s holds no key", path), "remove it: the next start writes another key")
-	}
-	return key, nil
 }
 
 // A certificate is read again when its files have changed.

@@ -112,7 +112,7 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 		return err
 	}
 	if c.Panel, err = a.panel(c.Machine, f.spec); err != nil {
-		return &exitError{exitUsage, err}
+		return fail(exitUsage, err)
 	}
 	if f.plot != "" && !strings.EqualFold(filepath.Ext(f.plot), ".svg") {
 		return hinted(usage("--plot %q: plots are written as SVG", f.plot), "name a file that ends in .svg; browsers and most viewers show it")
@@ -122,10 +122,10 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 	r, err := simulate.Run(ctx, c)
 	m.Stop()
 	if refused, ok := errors.AsType[*runner.Error](err); ok && refused.Code == session.CodeInvalidInput {
-		err = &exitError{exitUsage, refused}
+		err = fail(exitUsage, refused)
 	}
 	if errors.Is(err, simulate.ErrPanel) {
-		return &exitError{exitUsage, err}
+		return fail(exitUsage, err)
 	}
 	if err != nil {
 		return err

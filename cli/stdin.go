@@ -20,8 +20,8 @@ type input struct {
 
 // A stdinUse is something that stdin may be read for.
 type stdinUse struct {
-	what string
-	is   bool
+	What string
+	Is   bool
 }
 
 // oneStdin refuses a command that would read stdin for two things.
@@ -29,11 +29,11 @@ func oneStdin(uses ...stdinUse) error {
 	first := ""
 	for _, use := range uses {
 		switch {
-		case !use.is:
+		case !use.Is:
 		case first == "":
-			first = use.what
+			first = use.What
 		default:
-			return hinted(usage("stdin cannot be both %s and %s", first, use.what), "put one of them into a file and name it")
+			return hinted(usage("stdin cannot be both %s and %s", first, use.What), "put one of them into a file and name it")
 		}
 	}
 	return nil

@@ -150,7 +150,7 @@ func (a *app) maintain(ctx context.Context, does access, done string, do func(co
 		err = render.Report(a.out, report, done)
 	}
 	if report.Difference != nil {
-		return &exitError{exitFailure, report.Difference}
+		return fail(exitFailure, report.Difference)
 	}
 	return err
 }

@@ -24,7 +24,7 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 }
 
 // access returns what the command does to the store: a look is recorded.
-func (f *viewFlags) access() access {
+func (f *viewFlags) Access() access {
 	return accessFor(f.show)
 }
 

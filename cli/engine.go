@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/llm"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/webhook"
+)
+
+// The engine that the environment and the flags describe: a Runner with its store, and how
+// it reaches what is outside of it, services, models with their prices, and telemetry.
+
+// A localEngine is a Runner with its store.
+type localEngine struct {
+	*runner.Runner
+	store  closableStore
+	models *llm.Client
+	err    io.Writer
+	stop   func() // of telemetry
+}
+
+// Close closes both, sends what telemetry is left, and says what the audit of models could not keep.
+func (e *localEngine) Close() error {
+	e.stop()
+	if n := e.models.AuditFailures(); n > 0 {
+		fmt.Fprintf(e.err, "warning: %s of how models were asked could not be kept\n", render.Plural(int(n), "attempt"))
+	}
+	return errors.Join(e.Runner.Close(), e.store.Close())
+}
+
+// publicURL checks an address that is told to others; "" is none.
+func publicURL(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return "", hinted(usage("DIALAI_PUBLIC_URL is not an address that anybody could call"), "for example https://decisions.example.com")
+	}
+	return strings.TrimRight(text, "/"), nil
+}
+
+// outside is how the program reaches what is outside of it.
+type outside struct {
+	hooks  webhook.Config
+	models llm.Config
+	prices *spend.PriceTable
+	public string
+}
+
+// outside reads from the environment how to reach what is outside.
+func (a *app) outside() (o outside, err error) {
+	if o.hooks, err = webhook.FromEnvironment(a.lookup); err != nil {
+		return o, fail(exitUsage, err)
+	}
+	o.hooks.Tape = a.tape
+	if o.models, err = a.modelConfig(); err != nil {
+		return o, err
+	}
+	if o.prices, err = a.priceTable(); err != nil {
+		return o, err
+	}
+	o.models.Tape = a.tape
+	o.public, err = publicURL(a.env("DIALAI_PUBLIC_URL"))
+	return o, err
+}
+
+// panicked shows where the work on a session came to a panic.
+func (a *app) panicked(p *runner.PanicError) {
+	if a.flags.Verbose {
+		fmt.Fprintf(a.err, "panic in session %s: %s\n%s", p.Session, render.Clean(p.Value), p.Stack)
+	}
+}
+
+// engineFor builds the engine that the environment and the flags describe; the operator of
+// the terminal may not be among those who rule.
+func (a *app) engineFor(ctx context.Context, does access, observer func(session.Change), operator bool) (*localEngine, error) {
+	o, err := a.outside()
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.openStore(ctx, does)
+	if err != nil {
+		return nil, err
+	}
+	o.models.Audit = s.AppendAudit
+	stop, err := a.telemetry(&o.models)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	models := llm.New(o.models)
+	r, err := runner.New(runner.Config{
+		Store: s, Resolver: strategies.Resolvers{a.registry, webhook.New(o.hooks), models}, Prices: o.prices, Observer: observer,
+		PublicURL: o.public, AllowOperator: operator, Arrivals: a.arrivals(), Now: clock, Panicked: a.panicked,
+	})
+	if err != nil {
+		stop()
+		return nil, errors.Join(err, s.Close())
+	}
+	a.shorten(ctx, r.Sessions)
+	return &localEngine{Runner: r, store: s, models: models, err: a.err, stop: stop}, nil
+}
+
+func (a *app) modelConfig() (llm.Config, error) {
+	c, err := llm.FromEnvironment(a.lookup)
+	if err != nil {
+		return llm.Config{}, fail(exitUsage, err)
+	}
+	return c, nil
+}
+
+// priceTable returns what models cost beside what machines say.
+func (a *app) priceTable() (table *spend.PriceTable, err error) {
+	path := a.flags.pricesFile
+	if path == "" {
+		return llm.Prices(), nil
+	}
+	data, err := a.readFile(path, files.Prices)
+	if err != nil {
+		return nil, err
+	}
+	err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+		table, problems = llm.ReadPrices(section)
+		return problems
+	})
+	return table, err
+}
+
+// arrivals returns what knows in which order answers are delivered, nil without cassettes.
+func (a *app) arrivals() runner.Arrivals {
+	order, _ := a.tape.(runner.Arrivals)
+	return order
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// What several commands need for their flags.
+
+// complete lets a flag complete to one of these values.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is misspelt
+	}
+}
+
+// oneOf refuses a value of a flag that is none of those it may have.
+func oneOf(flag, value string, known ...string) error {
+	names := known[:0:0]
+	for _, k := range known {
+		if k == value {
+			return nil
+		}
+		if k != "" {
+			names = append(names, k)
+		}
+	}
+	last := len(names) - 1
+	return hinted(usage("--%s is %q, it may be %s or %s", flag, value, strings.Join(names[:last], ", "), names[last]), "%s", machine.DidYouMean(value, names))
+}
+
+// parseDays reads a duration as Go writes it, or a number of days.
+func parseDays(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseFloat(days, 64)
+		if err != nil || !(n < 1e5) {
+			return 0, fmt.Errorf("%q is no number of days", days)
+		}
+		return time.Duration(n * float64(24*time.Hour)), nil
+	}
+	return time.ParseDuration(text)
+}
+
+// needed marks a flag that a command does nothing without.
+const needed = "needed"
+
+// later are commands that other versions will have.
+var later = map[string]bool{
+	"undertake": true, "watch": true, "bridge": true,
+}
+
+// suggestCommand helps those who meant a command.
+func (a *app) suggestCommand(word string) string {
+	if later[word] {
+		return fmt.Sprintf("dialai %s is not part of this version", word)
+	}
+	var names []string
+	for _, c := range a.commands.Commands() {
+		if !c.Hidden && (len(word) > 4 || word != "" && c.Name()[0] == word[0]) { // two of four letters wrong is another word
+			names = append(names, c.Name())
+		}
+	}
+	if hint := machine.DidYouMean(word, names); hint != "" && !strings.ContainsAny(word, "./") {
+		return hint + " (a command)"
+	}
+	return ""
+}

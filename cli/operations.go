@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// What commands do with sessions, whether these are in a store or at a server that --server
+// names.
+
+// operations are what commands do with sessions that a server offers, too: a Runner has them,
+// and so has a server.
+type operations interface {
+	Session(ctx context.Context, id specialist.SessionID) (*session.Session, error)
+	Sessions(ctx context.Context, q session.ListQuery) ([]session.Summary, error)
+	Inbox(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) ([]runner.Question, session.Cursor, error)
+	Question(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (runner.Question, error)
+	Reveal(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID, by *session.Actor) (runner.Question, *session.Session, error)
+	Humans(ctx context.Context, s *session.Session) (ids []string, declared bool, err error)
+	Outcome(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (session.Outcome, error)
+	Start(ctx context.Context, m *machine.Machine, o runner.StartOptions) (*session.Session, error)
+	Run(ctx context.Context, id specialist.SessionID, o runner.RunOptions) (runner.Result, error)
+	Resume(ctx context.Context, id specialist.SessionID, o runner.ResumeOptions) (*session.Session, error)
+	Decide(ctx context.Context, in runner.Ruling) (runner.Arbitration, error)
+	Propose(ctx context.Context, in runner.Submission) (*specialist.Proposal, *session.Session, error)
+	Stop(ctx context.Context, id specialist.SessionID, why runner.Stopping) (*session.Session, error)
+	Fork(ctx context.Context, id specialist.SessionID, o runner.Forking) (*session.Session, error)
+}
+
+// here is the Runner of an engine. Its methods are beneath the operations, which are the
+// same ones but at a server.
+type here struct{ *localEngine }
+
+// An engine is a runner with its store, or a server.
+type engine struct {
+	operations
+	here
+	far *remote // nil but at a server, where there is neither a Runner nor a store
+}
+
+// knows returns an error if no session of a machine is in the store: what it is asked
+// about is more likely misspelt than new.
+func (e *engine) knows(ctx context.Context, machineName string) error {
+	definitions, err := e.store.Definitions(ctx, machineName)
+	if err == nil && (len(definitions) == 0 || machineName == "") {
+		err = &session.NotFoundError{What: "Machine", ID: machineName}
+	}
+	return err
+}
+
+// Close closes what is here; a server goes on.
+func (e *engine) Close() error {
+	if e.far != nil {
+		return nil
+	}
+	return e.localEngine.Close()
+}
+
+// with runs f with an engine that is closed afterwards.
+func (a *app) with(ctx context.Context, does access, f func(e *engine, out *bufio.Writer) error) error {
+	e, err := a.engine(ctx, does, nil)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	out := bufio.NewWriter(a.out)
+	return errors.Join(f(e, out), out.Flush())
+}
+
+// on is what a command runs that does nothing but with an engine.
+func (a *app) on(does interface{ Access() access }, do func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.with(cmd.Context(), does.Access(), func(e *engine, out *bufio.Writer) error { return do(cmd.Context(), e, out, args) })
+	}
+}
+
+// engine builds the runner that the environment and the flags describe.
+func (a *app) engine(ctx context.Context, does access, p *printer) (*engine, error) {
+	if a.flags.Server != "" {
+		return a.distant(ctx, p)
+	}
+	var observer func(session.Change)
+	if p != nil {
+		observer = p.observe
+	}
+	e, err := a.engineFor(ctx, does, observer, true)
+	if err != nil {
+		return nil, err
+	}
+	return &engine{operations: e.Runner, here: here{e}}, nil
+}
