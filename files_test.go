@@ -18,7 +18,7 @@ const filesHome = "internal/files"
 var fileOpeners = map[string]string{
 	"internal/cassette/cassette.go: os.ReadDir":  "lists the names in a folder, and reads nothing of the files",
 	"internal/cassette/order.go: os.OpenFile":    "only writes",
-	"cli/files.go: os.ReadDir":                   "lists names for a hint",
+	"cli/internal/command/files.go: os.ReadDir":  "lists names for a hint",
 	"cli/init.go: os.OpenFile":                   "only writes",
 	"cli/lint.go: path/filepath.WalkDir":         "lists the names of machine files in a folder, and reads nothing of them",
 	"cli/proxy.go: os/exec.CommandContext":       "starts the server that the caller names",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/guardlog"
 )
@@ -46,21 +47,21 @@ Exit codes: 0 fine, 1 malformed lines under --strict, 3 wrong usage or file.`,
 // whatever it is.
 func (a *app) openLog(path string) (io.ReadCloser, error) {
 	if path == "-" {
-		return io.NopCloser(a.in), nil
+		return io.NopCloser(a.In), nil
 	}
-	f, err := untilInterrupted(a, func() (*os.File, error) { return files.Open(path) })
+	f, err := command.UntilInterrupted(a.App, func() (*os.File, error) { return files.Open(path) })
 	if errors.Is(err, fs.ErrNotExist) {
 		//lint:ignore ST1005 these are the words for every file
 		err = fmt.Errorf("Cannot find file: %s", path)
-		return nil, fail(checkInvalid, hinted(err, "%s", cmp.Or(a.suggestFile(path), "dialai log SESSION --guard prints a log of guards; - reads stdin")))
+		return nil, command.Fail(checkInvalid, command.Hinted(err, "%s", cmp.Or(a.SuggestFile(path), "dialai log SESSION --guard prints a log of guards; - reads stdin")))
 	}
 	if err != nil {
-		return nil, fail(checkInvalid, fmt.Errorf("%s: %w", path, underlying(err)))
+		return nil, command.Fail(checkInvalid, fmt.Errorf("%s: %w", path, command.Underlying(err)))
 	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{newInput(a.ctx, f), f}, nil
+	}{command.NewInput(a.Ctx, f), f}, nil
 }
 
 func (a *app) analyze(path string, strict bool) error {
@@ -71,21 +72,21 @@ func (a *app) analyze(path string, strict bool) error {
 	defer in.Close()
 	an := guardlog.NewAnalysis()
 	if err := guardlog.EachLine(in, an.Line); err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
 	report := an.Report()
-	switch err := a.Analysis(a.out, report); {
+	switch err := a.Analysis(a.Out, report); {
 	case err != nil:
 		return err
 	case report.Lines > 0 && report.Records == 0:
 		return notALog(path)
 	case strict && report.Malformed > 0:
-		return exit(analyzeMalformed)
+		return command.Exit(analyzeMalformed)
 	}
 	return nil
 }
 
 // notALog is the error about a file of which no line is a record.
 func notALog(path string) error {
-	return fail(checkInvalid, hinted(fmt.Errorf("%s: no line is a record of a log of guards", path), "dialai log SESSION --guard prints one"))
+	return command.Fail(checkInvalid, command.Hinted(fmt.Errorf("%s: no line is a record of a log of guards", path), "dialai log SESSION --guard prints one"))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/lab/backtest"
 	"github.com/dialai/dialai/session"
@@ -84,17 +85,17 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 	if err := f.mayAdopt(machineName); err != nil {
 		return err
 	}
-	return a.with(cmd.Context(), accessFor(f.adopt), func(e *engine, out *bufio.Writer) error {
+	return a.with(cmd.Context(), command.AccessFor(f.adopt), func(e *engine, out *bufio.Writer) error {
 		b := &render.Backtest{Style: a.Style, Out: out, Policy: f.text(), Changed: f.changes()}
-		c := backtest.Config{Source: e.store, MachineName: machineName, Policy: policy, Cold: f.cold, HumanMinutes: f.minutes, Flip: b.Flip}
+		c := backtest.Config{Source: e.Store, MachineName: machineName, Policy: policy, Cold: f.cold, HumanMinutes: f.minutes, Flip: b.Flip}
 		if c.Since, err = parseSince(cmd.Context(), e, machineName, f.since); err != nil {
 			return err
 		}
 		if b.Gates, err = a.gates(cmd.Context(), e, machineName, f.guards); err != nil {
 			return err
 		}
-		m := render.NewMeter(a.screen(), "deciding again", "records")
-		newest := newestOf(cmd.Context(), e.store)
+		m := render.NewMeter(a.Screen(), "deciding again", "records")
+		newest := newestOf(cmd.Context(), e.Store)
 		c.Progress = func(place int64) { m.At(place, newest) }
 		r, err := backtest.Run(cmd.Context(), c)
 		m.Stop()
@@ -128,12 +129,12 @@ func (a *app) machineNamed(args []string, flag string) (string, error) {
 		return flag, nil
 	}
 	if flag != "" {
-		return "", usage("the machine is named twice: %q and --machine %q", args[0], flag)
+		return "", command.Usage("the machine is named twice: %q and --machine %q", args[0], flag)
 	}
 	if _, err := os.Stat(args[0]); err != nil {
 		return args[0], nil
 	}
-	m, err := a.loadMachine(args[0])
+	m, err := a.LoadMachine(args[0])
 	if err != nil {
 		return "", err
 	}
@@ -144,9 +145,9 @@ func (a *app) machineNamed(args []string, flag string) (string, error) {
 func (f *backtestFlags) check() error {
 	switch {
 	case f.given("max-flips") && f.maxFlips < 0:
-		return usage("--max-flips is %d: it cannot be negative", f.maxFlips)
+		return command.Usage("--max-flips is %d: it cannot be negative", f.maxFlips)
 	case f.given("max-error") && !(f.maxError >= 0 && f.maxError <= 1):
-		return hinted(usage("--max-error is %v", f.maxError), "it is a share between 0 and 1, such as 0.05")
+		return command.Hinted(command.Usage("--max-error is %v", f.maxError), "it is a share between 0 and 1, such as 0.05")
 	}
 	return checkMinutes(f.minutes)
 }
@@ -154,7 +155,7 @@ func (f *backtestFlags) check() error {
 // checkMinutes checks --human-minutes.
 func checkMinutes(minutes float64) error {
 	if !(minutes > 0 && minutes <= 1e6) {
-		return usage("--human-minutes is %v: it has to be above 0", minutes)
+		return command.Usage("--human-minutes is %v: it has to be above 0", minutes)
 	}
 	return nil
 }
@@ -176,16 +177,16 @@ func (f *backtestFlags) limits(total *backtest.Result) error {
 	if len(broken) == 0 {
 		return nil
 	}
-	return fail(exitFailure, errors.Join(broken...))
+	return command.Fail(command.ExitFailure, errors.Join(broken...))
 }
 
 // backtestError gives errors of bad input their exit code.
 func backtestError(err error) error {
 	switch {
 	case errors.Is(err, backtest.ErrPolicy):
-		return fail(exitUsage, err)
+		return command.Fail(command.ExitUsage, err)
 	case errors.Is(err, session.ErrNotFound):
-		return hinted(fail(exitUsage, err), "dialai sessions lists what was run")
+		return command.Hinted(command.Fail(command.ExitUsage, err), "dialai sessions lists what was run")
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/lab/backtest"
 	"github.com/dialai/dialai/internal/trust"
@@ -18,15 +19,15 @@ import (
 func (f *backtestFlags) mayAdopt(machineName string) error {
 	switch {
 	case !f.adopt && (f.given("as") || f.given("reasoning")):
-		return usage("--as and --reasoning belong to --adopt")
+		return command.Usage("--as and --reasoning belong to --adopt")
 	case !f.adopt:
 		return nil
 	case machineName == "":
-		return usage("--adopt needs the name of a machine")
+		return command.Usage("--adopt needs the name of a machine")
 	case !f.changes():
-		return hinted(usage("--adopt needs a policy that is tried"), "for example --arbiter bayes --risk 0.05,0.9")
+		return command.Hinted(command.Usage("--adopt needs a policy that is tried"), "for example --arbiter bayes --risk 0.05,0.9")
 	case f.cold:
-		return usage("--adopt and --cold: the live test does not begin with nothing learned")
+		return command.Usage("--adopt and --cold: the live test does not begin with nothing learned")
 	}
 	return nil
 }
@@ -38,7 +39,7 @@ func recordTrials(ctx context.Context, e *engine, r *backtest.Report) error {
 		return nil
 	}
 	for i := range r.Machines {
-		if _, err := e.RecordTrial(ctx, r.Machines[i].Machine, r.Trial, localActor()); err != nil && !errors.Is(err, store.ErrReadOnly) {
+		if _, err := e.RecordTrial(ctx, r.Machines[i].Machine, r.Trial, command.LocalActor()); err != nil && !errors.Is(err, store.ErrReadOnly) {
 			return err
 		}
 	}
@@ -48,14 +49,14 @@ func recordTrials(ctx context.Context, e *engine, r *backtest.Report) error {
 // adopt has the tests of the policy's promises begin with what was found.
 func (a *app) adopt(ctx context.Context, e *engine, out *bufio.Writer, f *backtestFlags, r *backtest.Report) error {
 	if len(r.Adoptions) == 0 {
-		return hinted(usage("this policy promises nothing, so there is nothing to adopt"), "--arbiter bayes --risk 0.05,0.9")
+		return command.Hinted(command.Usage("this policy promises nothing, so there is nothing to adopt"), "--arbiter bayes --risk 0.05,0.9")
 	}
 	for _, adoption := range r.Adoptions {
 		by, err := a.adopter(ctx, e, &adoption, f.order.as)
 		if err != nil {
 			return err
 		}
-		done, err := e.Adopt(ctx, runner.Adopting{Adoption: adoption, Trial: r.Trial, SpecialistID: machine.SpecialistID(by), Reason: f.order.reason, Actor: localActor()})
+		done, err := e.Adopt(ctx, runner.Adopting{Adoption: adoption, Trial: r.Trial, SpecialistID: machine.SpecialistID(by), Reason: f.order.reason, Actor: command.LocalActor()})
 		if err != nil {
 			return adoptError(err, r)
 		}
@@ -79,7 +80,7 @@ func (a *app) adopter(ctx context.Context, e *engine, adoption *trust.Adoption, 
 // adoptError says what stands in the way of an adoption.
 func adoptError(err error, r *backtest.Report) error {
 	if e, ok := errors.AsType[*runner.Error](err); ok && e.Code == "nothing_to_adopt" {
-		return hinted(err, "it takes rounds of the present definition that humans decided after %d others; who is switched off has to be left out with --drop", trust.EligibleFrom)
+		return command.Hinted(err, "it takes rounds of the present definition that humans decided after %d others; who is switched off has to be left out with --drop", trust.EligibleFrom)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/lab/backtest"
@@ -41,7 +42,7 @@ func (a *app) policy(f *backtestFlags) (p backtest.Policy, err error) {
 	if f.given("threshold") {
 		t, err := machine.NewThreshold(f.threshold)
 		if err != nil {
-			return p, hinted(usage("--threshold: %v", err), "for example --threshold 0.8")
+			return p, command.Hinted(command.Usage("--threshold: %v", err), "for example --threshold 0.8")
 		}
 		p.Threshold = &t
 	}
@@ -52,9 +53,9 @@ func (a *app) policy(f *backtestFlags) (p backtest.Policy, err error) {
 	}
 	switch {
 	case p.Threshold != nil && p.Risk != nil:
-		return p, usage("--threshold and --risk: give one of them, rounds are decided by one")
+		return p, command.Usage("--threshold and --risk: give one of them, rounds are decided by one")
 	case p.Risk != nil && p.Arbiter != nil && p.Arbiter.StrategyFnName != machine.Bayes:
-		return p, hinted(usage("--risk needs the strategy bayes, which alone keeps promises"), "--arbiter bayes")
+		return p, command.Hinted(command.Usage("--risk needs the strategy bayes, which alone keeps promises"), "--arbiter bayes")
 	}
 	if f.roster != "" {
 		if p.Roster, err = a.readRoster(f.roster); err != nil {
@@ -66,7 +67,7 @@ func (a *app) policy(f *backtestFlags) (p backtest.Policy, err error) {
 	}
 	for _, id := range f.drop {
 		if id = strings.TrimSpace(id); id == "" {
-			return p, hinted(usage("--drop has an empty id"), "for example --drop model-a,model-b")
+			return p, command.Hinted(command.Usage("--drop has an empty id"), "for example --drop model-a,model-b")
 		}
 		p.Drop = append(p.Drop, id)
 	}
@@ -84,10 +85,10 @@ func (a *app) readArbiter(name string) (*machine.Specialist, error) {
 	case strings.HasPrefix(name, "="):
 		s.StrategyFn = name
 		return s, nil
-	case !strings.ContainsAny(name, "./\\") && a.present(name) != nil:
-		return nil, hinted(usage("--arbiter %q is no strategy", name), "it may be %s, an expression such as '= leader', or a file", strings.Join(names, ", "))
+	case !strings.ContainsAny(name, "./\\") && a.Present(name) != nil:
+		return nil, command.Hinted(command.Usage("--arbiter %q is no strategy", name), "it may be %s, an expression such as '= leader', or a file", strings.Join(names, ", "))
 	}
-	data, err := a.readFile(name, files.Machine)
+	data, err := a.ReadFile(name, files.Machine)
 	if err == nil && holdsMachine(name, data) {
 		err = fmt.Errorf(`%s: it is a machine file: write its arbiter alone, such as {"strategyFnName": "bayes"}`, name)
 	}
@@ -96,16 +97,16 @@ func (a *app) readArbiter(name string) (*machine.Specialist, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, fail(exitUsage, err)
+		return nil, command.Fail(command.ExitUsage, err)
 	case s.Role != machine.Arbiter:
-		return nil, usage("%s: role is %q, an arbiter's is %q", name, s.Role, machine.Arbiter)
+		return nil, command.Usage("%s: role is %q, an arbiter's is %q", name, s.Role, machine.Arbiter)
 	}
 	return s, nil
 }
 
 // readRoster reads --roster: a list of ids, or of specialists with ids.
 func (a *app) readRoster(path string) (ids []string, err error) {
-	data, err := a.readFile(path, files.Machine)
+	data, err := a.ReadFile(path, files.Machine)
 	if err == nil {
 		err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
 			ids, problems = rosterOf(section)
@@ -113,7 +114,7 @@ func (a *app) readRoster(path string) (ids []string, err error) {
 		})
 	}
 	if err != nil {
-		return nil, fail(exitUsage, err)
+		return nil, command.Fail(command.ExitUsage, err)
 	}
 	return ids, nil
 }
@@ -151,7 +152,7 @@ func parseRisk(text string) (*machine.Risk, error) {
 	}
 	inside := func(p float64) bool { return p >= 1e-9 && p <= 1-1e-9 } // counted in billionths
 	if err != nil || !inside(r.MaxError) || !inside(r.Confidence) {
-		return nil, hinted(usage("--risk is %q", text), "it is maxError,confidence, both between 0 and 1, such as 0.05,0.9")
+		return nil, command.Hinted(command.Usage("--risk is %q", text), "it is maxError,confidence, both between 0 and 1, such as 0.05,0.9")
 	}
 	return r, nil
 }
@@ -165,9 +166,9 @@ func parseSince(ctx context.Context, e *engine, machineName, text string) (speci
 	if t, err := dateOf(text); err == nil {
 		return t, nil
 	}
-	d, err := parseDays(text)
+	d, err := command.ParseDays(text)
 	if err != nil || d <= 0 {
-		return 0, hinted(usage("--since is %q", text), "it is a date such as 2026-01-31, or a time before the newest record such as 30d or 12h")
+		return 0, command.Hinted(command.Usage("--since is %q", text), "it is a date such as 2026-01-31, or a time before the newest record such as 30d or 12h")
 	}
 	var newest specialist.Time
 	for sum, err := range session.Each(ctx, e.Sessions, session.ListQuery{MachineName: machineName}) {

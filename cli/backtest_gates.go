@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/session"
@@ -17,7 +18,7 @@ func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*
 	}
 	c, states, err := a.loadAnyGuards(path)
 	if err != nil {
-		return nil, fail(exitUsage, err)
+		return nil, command.Fail(command.ExitUsage, err)
 	}
 	g := &guardlog.GatesAgain{}
 	for sum, err := range session.Each(ctx, e.Sessions, session.ListQuery{MachineName: machineName}) {
@@ -28,7 +29,7 @@ func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*
 		if err != nil {
 			return nil, err
 		}
-		if err := g.Judge(s, e.store.Records(ctx, s.ID, 1), guard.NewReplayer(c, states)); err != nil {
+		if err := g.Judge(s, e.Store.Records(ctx, s.ID, 1), guard.NewReplayer(c, states)); err != nil {
 			return nil, err
 		}
 	}

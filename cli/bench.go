@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/lab/trial"
@@ -78,12 +79,12 @@ or, for a replay of promotions, correct.csv: question,state and a column of 0 an
 
 func (a *app) benchDecisions(f *benchFlags) error {
 	if f.data == "" {
-		return hinted(usage("no data to measure on"), "name a directory with --data")
+		return command.Hinted(command.Usage("no data to measure on"), "name a directory with --data")
 	}
 	if info, err := os.Stat(f.data); err != nil {
-		return usage("%s: %v", f.data, underlying(err))
+		return command.Usage("%s: %v", f.data, command.Underlying(err))
 	} else if !info.IsDir() {
-		return usage("%s is a file, not a directory of data", f.data)
+		return command.Usage("%s is a file, not a directory of data", f.data)
 	}
 	dir := files.Dir(f.data, files.Data)
 	if trial.HasMarks(dir) {
@@ -93,29 +94,29 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	if err != nil {
 		return err
 	}
-	reading := render.NewMeter(a.screen(), "reading the data", "")
-	d, err := untilInterrupted(a, func() (*trial.Data, error) { return f.read(dir, file) })
+	reading := render.NewMeter(a.Screen(), "reading the data", "")
+	d, err := command.UntilInterrupted(a.App, func() (*trial.Data, error) { return f.read(dir, file) })
 	reading.Stop()
 	if err != nil {
 		return benchError(f.data, err)
 	}
 	if d.Ignored > 0 {
-		fmt.Fprintf(a.err, "dialai: left out %s to questions without a truth\n", render.Plural(d.Ignored, "answer"))
+		fmt.Fprintf(a.Err, "dialai: left out %s to questions without a truth\n", render.Plural(d.Ignored, "answer"))
 	}
 	if f.optionOrder {
 		return a.benchOrders(d, o)
 	}
 	for _, n := range trial.Untested(d, o) {
-		fmt.Fprintf(a.err, "dialai: left out --gold %d: not every split has as many questions, and one more to test\n", n)
+		fmt.Fprintf(a.Err, "dialai: left out --gold %d: not every split has as many questions, and one more to test\n", n)
 	}
-	m := render.NewMeter(a.screen(), "measuring", "parts")
+	m := render.NewMeter(a.Screen(), "measuring", "parts")
 	o.Progress = func(part string, done, of int) { m.Of("measuring "+part, int64(done), int64(of)) }
-	r, err := untilInterrupted(a, func() (trial.Report, error) { return trial.Measure(d, o), nil })
+	r, err := command.UntilInterrupted(a.App, func() (trial.Report, error) { return trial.Measure(d, o), nil })
 	m.Stop()
 	if err != nil {
 		return err
 	}
-	return a.Bench(a.out, r, d)
+	return a.Bench(a.Out, r, d)
 }
 
 // benchError says where in the data an error lies, and ends with the exit code of
@@ -124,9 +125,9 @@ func benchError(data string, err error) error {
 	var missing *fs.PathError
 	switch {
 	case errors.As(err, &missing):
-		return hinted(usage("%s: %v", filepath.Join(data, missing.Path), missing.Err), "dialai bench decisions --help says which files there are")
+		return command.Hinted(command.Usage("%s: %v", filepath.Join(data, missing.Path), missing.Err), "dialai bench decisions --help says which files there are")
 	case errors.Is(err, trial.ErrData):
-		return usage("%s: %w", data, err)
+		return command.Usage("%s: %w", data, err)
 	}
 	return err
 }
@@ -137,7 +138,7 @@ func (f *benchFlags) options() (o trial.Options, file string, err error) {
 	for s := range strings.SplitSeq(f.gold, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil {
-			return o, "", usage("--gold: %q is no number", s)
+			return o, "", command.Usage("--gold: %q is no number", s)
 		}
 		o.Gold = append(o.Gold, n)
 	}
@@ -150,7 +151,7 @@ func (f *benchFlags) options() (o trial.Options, file string, err error) {
 		o.Strategies = append(o.Strategies, strings.TrimSpace(s))
 	}
 	if err := o.Check(); err != nil {
-		return o, "", usage("%w", err)
+		return o, "", command.Usage("%w", err)
 	}
 	return o, file, nil
 }
@@ -162,7 +163,7 @@ func (f *benchFlags) read(dir fs.FS, splits string) (*trial.Data, error) {
 	}
 	if splits != "" {
 		if err := d.ReadSplits(files.Dir(filepath.Dir(splits), files.Data), filepath.Base(splits)); err != nil {
-			return nil, usage("%s: %w", filepath.Dir(splits), err)
+			return nil, command.Usage("%s: %w", filepath.Dir(splits), err)
 		}
 	}
 	if f.workers == "" {
@@ -170,12 +171,12 @@ func (f *benchFlags) read(dir fs.FS, splits string) (*trial.Data, error) {
 	}
 	text, err := files.Read(f.workers, files.Workers)
 	if err != nil {
-		return nil, usage("%s: %v", f.workers, underlying(err))
+		return nil, command.Usage("%s: %v", f.workers, command.Underlying(err))
 	}
 	kept, unknown, ok := d.Restrict(strings.Fields(string(text)))
 	if !ok {
 		line, column := wordAt(string(text), unknown) // the word itself may be of another file than was meant
-		return nil, usage("%s:%d:%d: there is no such worker in the data; expected are ids of workers", f.workers, line, column)
+		return nil, command.Usage("%s:%d:%d: there is no such worker in the data; expected are ids of workers", f.workers, line, column)
 	}
 	return kept, nil
 }
@@ -204,8 +205,8 @@ func (a *app) benchMarks(dir fs.FS, f *benchFlags) error {
 			without = append(without, s)
 		}
 	}
-	m := render.NewMeter(a.screen(), "measuring promotions", "")
-	list, err := untilInterrupted(a, func() ([]trial.Collapse, error) {
+	m := render.NewMeter(a.Screen(), "measuring promotions", "")
+	list, err := command.UntilInterrupted(a.App, func() ([]trial.Collapse, error) {
 		marks, err := trial.ReadMarks(dir, without)
 		if err != nil {
 			return nil, err
@@ -216,14 +217,14 @@ func (a *app) benchMarks(dir fs.FS, f *benchFlags) error {
 	if err != nil {
 		return benchError(f.data, err)
 	}
-	return a.Promotions(a.out, list)
+	return a.Promotions(a.Out, list)
 }
 
 // benchOrders prints what showing options in two orders does.
 func (a *app) benchOrders(d *trial.Data, o trial.Options) error {
 	var correlations []trial.Correlation
-	m := render.NewMeter(a.screen(), "measuring orders of options", "")
-	orders, err := untilInterrupted(a, func() ([]trial.Order, error) {
+	m := render.NewMeter(a.Screen(), "measuring orders of options", "")
+	orders, err := command.UntilInterrupted(a.App, func() ([]trial.Order, error) {
 		correlations = trial.Correlations(d)
 		return trial.Orders(d, o), nil
 	})
@@ -232,7 +233,7 @@ func (a *app) benchOrders(d *trial.Data, o trial.Options) error {
 		return err
 	}
 	if len(correlations) == 0 {
-		return hinted(usage("no two workers have a model and an order of options"), "workers.csv says them: worker,model,order,cost")
+		return command.Hinted(command.Usage("no two workers have a model and an order of options"), "workers.csv says them: worker,model,order,cost")
 	}
-	return a.Orders(a.out, correlations, orders)
+	return a.Orders(a.Out, correlations, orders)
 }

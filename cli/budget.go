@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/packs"
@@ -41,7 +42,7 @@ Exit codes: 0 within the budget, 2 tripped, 3 wrong usage or file.`,
 			if guards == "" && len(args) > 0 { // as the file was named before --guards
 				guards, args = args[0], args[1:]
 			}
-			return arguments(cmd, args)
+			return command.Arguments(cmd, args)
 		},
 		RunE: func(*cobra.Command, []string) error { return a.budget(guards, trace) },
 	}
@@ -60,44 +61,44 @@ type budgetFile struct {
 func (a *app) budget(path, trace string) error {
 	switch {
 	case path == "":
-		return fail(checkInvalid, hinted(errors.New("--guards is missing"), "dialai budget --guards budget.json"))
+		return command.Fail(checkInvalid, command.Hinted(errors.New("--guards is missing"), "dialai budget --guards budget.json"))
 	case path == "-" && trace == "-":
-		return fail(checkInvalid, errors.New("the budget and the trace cannot both be read from stdin"))
+		return command.Fail(checkInvalid, errors.New("the budget and the trace cannot both be read from stdin"))
 	}
 	f, err := a.readBudget(path)
 	if err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
 	run, err := guardlog.NewBudgetRun(f.budget, f.prices)
 	if err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
 	switch {
 	case trace != "" && f.trace != nil:
-		err = hinted(errors.New("the file has a trace already, and --trace names another"), "leave one of them out")
+		err = command.Hinted(errors.New("the file has a trace already, and --trace names another"), "leave one of them out")
 	case trace != "":
 		err = a.chargeFile(run, trace)
 	case f.trace == nil:
-		err = hinted(errors.New("there is no trace"), "write {\"config\": …, \"trace\": […]} into the file, or name calls with --trace FILE")
+		err = command.Hinted(errors.New("there is no trace"), "write {\"config\": …, \"trace\": […]} into the file, or name calls with --trace FILE")
 	default:
 		err = chargeAll(run, f.trace)
 	}
 	if err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
 	report := run.Report()
-	if err := a.Budget(a.out, report); err != nil {
+	if err := a.Budget(a.Out, report); err != nil {
 		return err
 	}
 	if report.Tripped != nil {
-		return exit(budgetTripped)
+		return command.Exit(budgetTripped)
 	}
 	return nil
 }
 
 // readBudget reads {config, prices, trace}, or a budget alone.
 func (a *app) readBudget(path string) (f budgetFile, err error) {
-	data, err := a.readFile(path, files.Guards)
+	data, err := a.ReadFile(path, files.Guards)
 	if err != nil {
 		return f, err
 	}
@@ -158,7 +159,7 @@ func (a *app) chargeFile(r *guardlog.BudgetRun, path string) error {
 		}
 		switch {
 		case err != nil:
-			return hinted(fmt.Errorf("%s: line %d: %w", path, n, err), aCall)
+			return command.Hinted(fmt.Errorf("%s: line %d: %w", path, n, err), aCall)
 		case done:
 			return errTripped
 		}
@@ -178,7 +179,7 @@ func chargeAll(r *guardlog.BudgetRun, trace []json.RawMessage) error {
 	for i, raw := range trace {
 		done, err := r.Charge(raw)
 		if err != nil {
-			return hinted(fmt.Errorf("call %d of the trace: %w", i+1, err), aCall)
+			return command.Hinted(fmt.Errorf("call %d of the trace: %w", i+1, err), aCall)
 		}
 		if done {
 			return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/runner"
 )
 
@@ -25,18 +26,18 @@ dialai resume takes a cancelled session up again.`,
   dialai resume 0b9c1d3e`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(note) == "" {
-				return hinted(usage("dialai cancel needs a --note"), `say why, for the record: --note "the customer has withdrawn"`)
+				return command.Hinted(command.Usage("dialai cancel needs a --note"), `say why, for the record: --note "the customer has withdrawn"`)
 			}
-			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), command.Writes, func(e *engine, out *bufio.Writer) error {
 				id, err := e.id(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				actor := localActor()
+				actor := command.LocalActor()
 				s, err := e.Stop(cmd.Context(), id, runner.Stopping{Actor: *actor, Note: note})
 				switch {
 				case errors.Is(err, runner.ErrNotRunning):
-					return hinted(err, "there is nothing to cancel: %s shows how it ended", a.Command("show", args))
+					return command.Hinted(err, "there is nothing to cancel: %s shows how it ended", a.Command("show", args))
 				case err != nil:
 					return err
 				}
@@ -45,6 +46,6 @@ dialai resume takes a cancelled session up again.`,
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "`why`, for the record")
-	_ = cmd.Flags().SetAnnotation("note", needed, []string{})
+	_ = cmd.Flags().SetAnnotation("note", command.Needed, []string{})
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/internal/cassette"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
@@ -37,7 +38,7 @@ func (f *tapeFlags) add(cmd *cobra.Command) {
 
 func (f *tapeFlags) check() error {
 	if f.record != "" && f.replay != "" {
-		return usage("a run is either recorded or replayed, so give one of --record and --replay")
+		return command.Usage("a run is either recorded or replayed, so give one of --record and --replay")
 	}
 	return nil
 }
@@ -77,7 +78,7 @@ func (a *app) taped(f *tapeFlags, do func() error) error {
 		return do()
 	}
 	t := &laterTape{flags: f}
-	a.tape = t
+	a.Tape = t
 	err := do()
 	if t.deck == nil {
 		return err
@@ -87,7 +88,7 @@ func (a *app) taped(f *tapeFlags, do func() error) error {
 
 // wind gets the cassettes of a session ready, if there are to be any.
 func (a *app) wind(s *session.Session) (err error) {
-	if t, later := a.tape.(*laterTape); later {
+	if t, later := a.Tape.(*laterTape); later {
 		t.deck, err = t.flags.goesOn(s)
 	}
 	return err
@@ -104,10 +105,10 @@ func (f *tapeFlags) goesOn(s *session.Session) (d *cassette.Deck, err error) {
 		d, err = cassette.Resume(f.replay, run)
 	}
 	if _, other := errors.AsType[*cassette.OtherRunError](err); other {
-		err = hinted(err, "name the folder of this session's run, or a new one for --record")
+		err = command.Hinted(err, "name the folder of this session's run, or a new one for --record")
 	}
 	if err != nil {
-		return nil, fail(exitUsage, err)
+		return nil, command.Fail(command.ExitUsage, err)
 	}
 	return d, nil
 }
@@ -133,7 +134,7 @@ func (f *runFlags) recording(m *machine.Machine, o *runner.StartOptions) (*casse
 	}
 	d, err := cassette.Record(f.record, cassette.Run{MachineName: m.Name(), MachineDigest: m.Digest(), Seed: strconv.FormatUint(o.Seed, 10), Mode: string(o.Mode), MetaJSON: o.Meta})
 	if err != nil {
-		return nil, fail(exitUsage, err)
+		return nil, command.Fail(command.ExitUsage, err)
 	}
 	return d, nil
 }
@@ -142,11 +143,11 @@ func (f *runFlags) recording(m *machine.Machine, o *runner.StartOptions) (*casse
 func (f *runFlags) replaying(m *machine.Machine, o *runner.StartOptions) (*cassette.Deck, error) {
 	d, err := cassette.Play(f.replay)
 	if err != nil {
-		return nil, fail(exitUsage, err)
+		return nil, command.Fail(command.ExitUsage, err)
 	}
 	run := d.Run()
 	anew := func(format string, args ...any) error {
-		return hinted(usage(format, args...), "run it as it was recorded, or record it anew with --record")
+		return command.Hinted(command.Usage(format, args...), "run it as it was recorded, or record it anew with --record")
 	}
 	recorded := tidy(run.MetaJSON)
 	switch {
@@ -183,7 +184,7 @@ func deckError(ran error, d *cassette.Deck) error {
 		return ran
 	}
 	if _, missing := errors.AsType[*cassette.MissingError](lacks); missing {
-		lacks = hinted(lacks, "record the run anew with --record")
+		lacks = command.Hinted(lacks, "record the run anew with --record")
 	}
-	return fail(exitFailure, lacks)
+	return command.Fail(command.ExitFailure, lacks)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/files"
@@ -89,22 +90,22 @@ func guardsFlag(cmd *cobra.Command, path *string, text string, before ...string)
 // is a verdict there.
 func (a *app) guardUsage(cmd *cobra.Command) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fail(checkInvalid, a.flagError(cmd, err))
+		return command.Fail(checkInvalid, a.FlagError(cmd, err))
 	})
 	check, run := cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if check == nil {
-			check = arguments
+			check = command.Arguments
 		}
 		if err := check(cmd, args); err != nil {
-			return fail(checkInvalid, err)
+			return command.Fail(checkInvalid, err)
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
-		if err != nil && exitCode(cmd.Context(), err) == exitFailure && !decided(err) {
-			err = fail(checkInvalid, err)
+		if err != nil && command.ExitCode(cmd.Context(), err) == command.ExitFailure && !decided(err) {
+			err = command.Fail(checkInvalid, err)
 		}
 		return err
 	}
@@ -113,20 +114,20 @@ func (a *app) guardUsage(cmd *cobra.Command) *cobra.Command {
 
 // decided reports whether a command ended with a code of its choice.
 func decided(err error) bool {
-	_, ok := errors.AsType[*exitError](err)
+	_, ok := errors.AsType[*command.ExitError](err)
 	return ok
 }
 
 func (a *app) check(f *checkFlags) error {
 	if f.guards == "" {
-		return fail(checkInvalid, hinted(errors.New("--guards is missing"), "dialai check --guards guards.json"))
+		return command.Fail(checkInvalid, command.Hinted(errors.New("--guards is missing"), "dialai check --guards guards.json"))
 	}
 	config, err := a.loadGuards(f.guards)
 	if err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
 	if config.Classifier != nil {
-		return fail(checkInvalid, hinted(errors.New("the guards have a classifier, which this command does not ask"), "remove it: the other checks do no I/O"))
+		return command.Fail(checkInvalid, command.Hinted(errors.New("the guards have a classifier, which this command does not ask"), "remove it: the other checks do no I/O"))
 	}
 	clock := &guardlog.Clock{Now: time.Now()}
 	var options []guard.Option
@@ -135,7 +136,7 @@ func (a *app) check(f *checkFlags) error {
 	}
 	g, err := guard.New(config, options...)
 	if err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
 	if f.stateful {
 		return a.checkStream(g, config.Profile, clock, f.fakeClock)
@@ -145,7 +146,7 @@ func (a *app) check(f *checkFlags) error {
 
 // loadGuards reads a guards file. Without a profile it has compat.
 func (a *app) loadGuards(path string) (*guard.Config, error) {
-	data, err := a.readFile(path, files.Guards)
+	data, err := a.ReadFile(path, files.Guards)
 	if err != nil {
 		return nil, err
 	}
@@ -153,26 +154,26 @@ func (a *app) loadGuards(path string) (*guard.Config, error) {
 }
 
 func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
-	data, err := io.ReadAll(io.LimitReader(a.in, guardlog.MaxStep+1))
+	data, err := io.ReadAll(io.LimitReader(a.In, guardlog.MaxStep+1))
 	if err == nil && len(data) > guardlog.MaxStep {
 		err = fmt.Errorf("the step is larger than %d bytes", guardlog.MaxStep)
 	}
 	if err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
 	a.warnUnknown("stdin", data, map[string]bool{})
 	in, err := guard.ParseCheckInput(data)
 	if err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
 	v, metrics, err := g.Check(in)
 	if err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
-	if _, err := a.out.Write(append(render.Visible(guard.AppendResult(nil, v, metrics, profile)), '\n')); err != nil {
+	if _, err := a.Out.Write(append(render.Visible(guard.AppendResult(nil, v, metrics, profile)), '\n')); err != nil {
 		return err
 	}
-	return exit(checkCodes[v.Status])
+	return command.Exit(checkCodes[v.Status])
 }
 
 // mostTold is how many members that nothing reads are named.
@@ -184,7 +185,7 @@ func (a *app) warnUnknown(place string, step []byte, told map[string]bool) {
 	for _, p := range guard.UnknownMembers(step) {
 		if name := p.Path[strings.LastIndex(p.Path, "/"):]; !told[name] && len(told) < mostTold {
 			told[name], p.File = true, place
-			fmt.Fprintln(a.err, render.Problem(p, machine.Problem.Warning))
+			fmt.Fprintln(a.Err, render.Problem(p, machine.Problem.Warning))
 		}
 	}
 }
@@ -205,19 +206,19 @@ func worse(a, b int) int {
 // checkStream judges a step a line and goes on after bad ones.
 func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *guardlog.Clock, fake bool) error {
 	code, told := checkOK, map[string]bool{}
-	err := guardlog.EachLine(a.in, func(n int, line []byte, err error) error {
+	err := guardlog.EachLine(a.In, func(n int, line []byte, err error) error {
 		if !guardlog.IsOperation(line) {
 			a.warnUnknown(fmt.Sprintf("line %d", n), line, told)
 		}
 		answer, one := a.checkLine(g, profile, clock, fake, line, err)
 		code = worse(code, one)
-		_, err = a.out.Write(append(render.Visible(answer), '\n')) // at once: whoever sends a step waits for its verdict
+		_, err = a.Out.Write(append(render.Visible(answer), '\n')) // at once: whoever sends a step waits for its verdict
 		return err
 	})
 	if err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
-	return exit(code)
+	return command.Exit(code)
 }
 
 func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *guardlog.Clock, fake bool, line []byte, err error) ([]byte, int) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
@@ -44,7 +45,7 @@ how a human sends one back.`,
 func (a *app) collapsed(name, short, long, example string, show func(render.Style, io.Writer, []runner.StateCollapse) error) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " <machine> [<state>]", Short: short, Long: long, Example: example,
-		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			list, err := report.CollapseOf(ctx, e.Runner, args[0], machine.StateName(append(args, "")[1]))
 			if err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -31,15 +32,15 @@ commands, flags, machine files, sessions and transitions.`,
 			root := cmd.Root()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(a.out, true)
+				return root.GenBashCompletionV2(a.Out, true)
 			case "zsh":
-				return root.GenZshCompletion(a.out)
+				return root.GenZshCompletion(a.Out)
 			case "fish":
-				return root.GenFishCompletion(a.out, true)
+				return root.GenFishCompletion(a.Out, true)
 			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(a.out)
+				return root.GenPowerShellCompletionWithDesc(a.Out)
 			}
-			return hinted(usage("there is no completion for %q", args[0]), "it may be %s", strings.Join(shells, ", "))
+			return command.Hinted(command.Usage("there is no completion for %q", args[0]), "it may be %s", strings.Join(shells, ", "))
 		},
 	}
 }
@@ -90,7 +91,7 @@ func (a *app) look(ctx context.Context, f func(*engine)) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	e, err := a.engine(ctx, reads, nil)
+	e, err := a.engine(ctx, command.Reads, nil)
 	if err != nil {
 		return
 	}

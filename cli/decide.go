@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -113,13 +114,13 @@ func (f *decideFlags) checkChoice(cmd *cobra.Command, args []string) error {
 	const one = "give the transition, --accept ID for what somebody has proposed, or --withdraw to take the own ruling back: one of them"
 	switch {
 	case len(given) == 0:
-		return hinted(usage("dialai decide: <transition> is missing"), one)
+		return command.Hinted(command.Usage("dialai decide: <transition> is missing"), one)
 	case len(given) > 1:
-		return hinted(usage("dialai decide: %s beside %s", given[0], given[1]), one)
+		return command.Hinted(command.Usage("dialai decide: %s beside %s", given[0], given[1]), one)
 	case len(args) > 1 && args[1] == "": // the arbiter would decide
-		return usage("dialai decide: <transition> is empty")
+		return command.Usage("dialai decide: <transition> is empty")
 	case accept && len(f.data) > 0:
-		return hinted(usage("--data beside --accept, which takes the payload of the proposal"), "to give another one, name the transition")
+		return command.Hinted(command.Usage("--data beside --accept, which takes the payload of the proposal"), "to give another one, name the transition")
 	}
 	return nil
 }
@@ -128,12 +129,12 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	if err := run.check(); err != nil {
 		return err
 	}
-	if err := oneStdin(stdinUse{"the payload of --data -", slices.Contains(f.data, "-")}, stdinUse{"the answers of --interactive", run.interactive}); err != nil {
+	if err := command.OneStdin(command.StdinUse{What: "the payload of --data -", Is: slices.Contains(f.data, "-")}, command.StdinUse{What: "the answers of --interactive", Is: run.interactive}); err != nil {
 		return err
 	}
 	p := a.newPrinter()
 	defer p.status.Stop()
-	e, err := a.engine(ctx, writes, p)
+	e, err := a.engine(ctx, command.Writes, p)
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	result, err := e.Decide(ctx, runner.Ruling{
 		SessionID: s.ID, SpecialistID: machine.SpecialistID(actor), RoundID: cmp.Or(f.round, q.RoundID), QuestionDigest: cmp.Or(f.question, digestOf(q, f.round)),
 		TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data, Blind: q.Withheld != nil, Withdraw: f.withdraw,
-		Actor:  localActor(),
+		Actor:  command.LocalActor(),
 		Reopen: true, // only a human can let a session go on that a guard has stopped
 	})
 	switch {
@@ -215,7 +216,7 @@ func (f *decideFlags) words(q runner.Question) (words []string) {
 // show has them look at what is withheld.
 func (a *app) asked(ctx context.Context, e *engine, s *session.Session, actor string, show bool) (runner.Question, error) {
 	if show {
-		q, _, err := e.Reveal(ctx, s.ID, machine.SpecialistID(actor), localActor())
+		q, _, err := e.Reveal(ctx, s.ID, machine.SpecialistID(actor), command.LocalActor())
 		return q, err
 	}
 	return e.Question(ctx, s, machine.SpecialistID(actor))
@@ -233,18 +234,18 @@ func digestOf(q runner.Question, round string) string {
 // checkDigest checks what --question is given.
 func (f *decideFlags) checkDigest(cmd *cobra.Command) error {
 	if f.round == runner.CurrentRound {
-		return hinted(usage("--round is %q, not the id of a round", f.round), "dialai show ID --json has it in currentRoundId; without --round it is the round that stands when the command begins")
+		return command.Hinted(command.Usage("--round is %q, not the id of a round", f.round), "dialai show ID --json has it in currentRoundId; without --round it is the round that stands when the command begins")
 	}
 	if !cmd.Flags().Changed("question") || len(f.question) >= session.DigestPrefix && strings.Trim(strings.ToLower(f.question), "0123456789abcdef") == "" {
 		return nil
 	}
-	return hinted(usage("--question is %q, not the first %d hex digits of a digest or more", f.question, session.DigestPrefix), "dialai show and dialai inbox print it in each command that decides")
+	return command.Hinted(command.Usage("--question is %q, not the first %d hex digits of a digest or more", f.question, session.DigestPrefix), "dialai show and dialai inbox print it in each command that decides")
 }
 
 // statesQuestion returns an error if a transition that cannot be undone is chosen
 // without saying on which question; a round is not enough for what somebody proposed,
 // who may have proposed something else since.
-func (a *app) statesQuestion(command string, s *session.Session, q runner.Question, transition string, f *decideFlags) error {
+func (a *app) statesQuestion(name string, s *session.Session, q runner.Question, transition string, f *decideFlags) error {
 	t := s.State.Transition(transition)
 	if t == nil || !t.Irreversible || f.question != "" || f.round != "" && f.accept == "" {
 		return nil
@@ -263,8 +264,8 @@ func (a *app) statesQuestion(command string, s *session.Session, q runner.Questi
 	if f.accept == "" && len(f.data) == 0 {
 		words = append(words, dataWords(payloads.Template(choiceOf(q, transition)))...)
 	}
-	return hinted(usage("dialai %s: %s is irreversible: say which question you answer, with %s", command, transition, which),
-		"to answer the one that stands now: %s", a.Command(command, args, words...))
+	return command.Hinted(command.Usage("dialai %s: %s is irreversible: say which question you answer, with %s", name, transition, which),
+		"to answer the one that stands now: %s", a.Command(name, args, words...))
 }
 
 // shortDigest returns as much of a question's digest as is enough to state it.
@@ -275,7 +276,7 @@ func signed(actor, reasoning string) string {
 	if actor != runner.Operator {
 		return reasoning
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s (decided by %s)", reasoning, osUser()))
+	return strings.TrimSpace(fmt.Sprintf("%s (decided by %s)", reasoning, command.OsUser()))
 }
 
 // liveSession returns a session that can still be decided, be it stopped.
@@ -290,9 +291,9 @@ func (a *app) liveSession(ctx context.Context, e *engine, id string) (*session.S
 		err = fmt.Errorf("Session is not running: %s (cancelled: %s)", s.ID, s.Outcome().Reason)
 	}
 	if s.Status == session.Completed {
-		return nil, hinted(err, "it has ended in %s and stays so; start a new one", s.State.Name)
+		return nil, command.Hinted(err, "it has ended in %s and stays so; start a new one", s.State.Name)
 	}
-	return nil, hinted(err, "%s takes it up again", a.Command("resume", []string{s.ID.String()}))
+	return nil, command.Hinted(err, "%s takes it up again", a.Command("resume", []string{s.ID.String()}))
 }
 
 // wasDecided is what is said of a ruling that was executed.
@@ -307,9 +308,9 @@ func (a *app) decided(ctx context.Context, e *engine, p *printer, s *session.Ses
 		return err
 	case s.Status != session.Running:
 		return a.finish(ctx, e, p, r)
-	case a.flags.JSON:
-		return p.endJSON(r, exitOK)
-	case !a.flags.Quiet:
+	case a.Flags.JSON:
+		return p.endJSON(r, command.ExitOK)
+	case !a.Flags.Quiet:
 		fmt.Fprintf(p.out, "%s To run on:\n  %s\n", done, a.Command("resume", []string{s.ID.String()}))
 	}
 	return p.out.Flush()
@@ -329,9 +330,9 @@ func (a *app) actors(ctx context.Context, e *engine, s *session.Session) ([]stri
 	}
 	id := humanOf(s)
 	if id == "" {
-		return nil, usage("nobody may decide in state %q: the machine file itself disables its humans; change it there, then start a new session", s.State.Name)
+		return nil, command.Usage("nobody may decide in state %q: the machine file itself disables its humans; change it there, then start a new session", s.State.Name)
 	}
-	return nil, usage("nobody may decide in state %q: its humans are switched off; %s switches one on", s.State.Name, a.Command("specialists enable", []string{s.Machine().Name(), id}))
+	return nil, command.Usage("nobody may decide in state %q: its humans are switched off; %s switches one on", s.State.Name, a.Command("specialists enable", []string{s.Machine().Name(), id}))
 }
 
 // humanOf returns a human who is declared for the session's state and not disabled by the
@@ -373,9 +374,9 @@ func onlyHuman(humans []string, err error, what string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(humans) == 0:
-		return "", usage("nobody may %s: its humans are switched off", what)
+		return "", command.Usage("nobody may %s: its humans are switched off", what)
 	case len(humans) > 1:
-		return "", usage("several humans may %s; say who you are with --as: %s", what, strings.Join(humans, ", "))
+		return "", command.Usage("several humans may %s; say who you are with --as: %s", what, strings.Join(humans, ", "))
 	}
 	return humans[0], nil
 }

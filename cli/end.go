@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/api"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/runner"
@@ -31,21 +32,21 @@ func (p *printer) end(r runner.Result, ask func() (runner.Question, error)) (int
 		o := r.Session.Conceal(session.Outcome{Code: r.Code, Reason: r.Reason})
 		r.Code, r.Reason = o.Code, o.Reason
 	}
-	if p.a.flags.JSON {
+	if p.a.Flags.JSON {
 		if err := p.endShadow(r); err != nil {
-			return exitFailure, err
+			return command.ExitFailure, err
 		}
 		return code, p.endJSON(r, code)
 	}
 	p.header()
 	p.close()
 	if err := p.endShadow(r); err != nil {
-		return exitFailure, err
+		return command.ExitFailure, err
 	}
 	if r.Status == session.NeedsHuman.String() {
 		item, err := ask()
 		if err != nil {
-			return exitFailure, err
+			return command.ExitFailure, err
 		}
 		p.endHuman(r, item)
 	} else {
@@ -67,13 +68,13 @@ func (p *printer) endText(r runner.Result) {
 		} else {
 			fmt.Fprintf(p.out, "Session waiting: %s (%s due by %s)\n", state, render.Plural(len(asks), "answer"), dueBy(asks))
 		}
-		if !p.a.flags.Quiet {
+		if !p.a.Flags.Quiet {
 			render.About(p.out, r.Session.Subject())
 		}
-		if p.a.keeps() {
+		if p.a.Keeps() {
 			fmt.Fprintf(p.out, "  %s\n", p.a.Command("resume", id, words...))
 		} else {
-			p.hint("%s, and with it what would come; --wait stays for that, --store PATH keeps it", gone)
+			p.hint("%s, and with it what would come; --wait stays for that, --store PATH keeps it", command.Gone)
 		}
 	case session.Stopped.String():
 		by := "Session stopped" + render.When(r.Code != session.CodeCancelled, " by guard") + ":"
@@ -81,7 +82,7 @@ func (p *printer) endText(r runner.Result) {
 		p.hint("%s", p.a.stopHint(r.Code, r.Session))
 	case session.Failed.String():
 		p.out.Flush()
-		fmt.Fprintf(p.a.err, "Session failed:\n%s\n", render.Clean(r.Reason))
+		fmt.Fprintf(p.a.Err, "Session failed:\n%s\n", render.Clean(r.Reason))
 		if r.Code == session.CodeDeadEnd && len(r.Session.Closed()) > 0 {
 			p.hint("no condition of state %s holds: change them, or add a transition without one; %s and resume go on with that", state, p.a.Command("move", []string{r.Session.ID.String(), "FILE"}, "--note", "WHY"))
 		} else if r.Code == session.CodeDeadEnd {
@@ -97,8 +98,8 @@ func (p *printer) endText(r runner.Result) {
 func (a *app) stopHint(code string, s *session.Session) string {
 	id := s.ID.String()
 	switch {
-	case !a.keeps():
-		return gone + "; --store PATH would keep it, so that it can be taken up"
+	case !a.Keeps():
+		return command.Gone + "; --store PATH would keep it, so that it can be taken up"
 	case code == session.CodeStepLimit || code == session.CodeTimeLimit || code == session.CodeCancelled:
 		return fmt.Sprintf("%s goes on from here", a.Command("resume", []string{id}))
 	case strings.HasPrefix(code, "loop_") || code == "batch_repeat":
@@ -114,7 +115,7 @@ func (a *app) stopHint(code string, s *session.Session) string {
 // none does.
 func (a *app) raiseHint(code string, s *session.Session) string {
 	limits := s.Program.Guards(s.State).LimitsOf(code)
-	if len(limits) == 0 || !a.keeps() {
+	if len(limits) == 0 || !a.Keeps() {
 		return ""
 	}
 	texts := make([]string, len(limits))
@@ -129,7 +130,7 @@ func (a *app) raiseHint(code string, s *session.Session) string {
 // endHuman prints a question for a human, each answer as a command.
 func (p *printer) endHuman(r runner.Result, item runner.Question) {
 	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.Yellow("Session needs a human:"), render.Clean(item.State), render.Clean(item.Reason))
-	if !p.a.flags.Quiet && p.asked != item.Digest {
+	if !p.a.Flags.Quiet && p.asked != item.Digest {
 		render.About(p.out, item.Subject)
 		render.Prompt(p.out, "  ", item.Prompt)
 		p.a.Facts(p.out, "    ", item)
@@ -139,16 +140,16 @@ func (p *printer) endHuman(r runner.Result, item runner.Question) {
 	if raise := p.a.raiseHint(r.Code, r.Session); raise != "" {
 		p.hint("%s", raise)
 	}
-	if !p.a.keeps() {
-		p.hint("%s; keep it with --store PATH, or decide with --interactive", gone)
+	if !p.a.Keeps() {
+		p.hint("%s; keep it with --store PATH, or decide with --interactive", command.Gone)
 	}
 }
 
 // hint says on stderr what to do next.
 func (p *printer) hint(format string, args ...any) {
-	if !p.a.flags.Quiet {
+	if !p.a.Flags.Quiet {
 		p.out.Flush()
-		fmt.Fprintf(p.a.err, "    hint: "+format+"\n", args...)
+		fmt.Fprintf(p.a.Err, "    hint: "+format+"\n", args...)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/specialist"
 )
@@ -49,7 +50,7 @@ the text is made.`,
 			}
 			var withheld error
 			if why.Withheld {
-				withheld = hinted(errors.New("a human is to look at this round without having seen what was proposed"), "--show-proposals shows it all the same")
+				withheld = command.Hinted(errors.New("a human is to look at this round without having seen what was proposed"), "--show-proposals shows it all the same")
 			}
 			if why.Withheld && why.Executed == "" {
 				return withheld
@@ -79,11 +80,11 @@ func (f *viewFlags) lookAtRound(ctx context.Context, e *engine, id specialist.Se
 		return err
 	}
 	if s.Opens(why.Round) {
-		_, _, err = e.Reveal(ctx, id, viewer, localActor())
+		_, _, err = e.Reveal(ctx, id, viewer, command.LocalActor())
 	}
 	for _, v := range s.Reviews() {
 		if err == nil && v.Key.Round == why.Round {
-			_, err = e.RevealReview(ctx, id, v.Key.ID(), viewer, localActor())
+			_, err = e.RevealReview(ctx, id, v.Key.ID(), viewer, command.LocalActor())
 		}
 	}
 	return err // nothing is shown of a look that is not recorded

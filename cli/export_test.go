@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/api"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/guard"
@@ -88,6 +89,6 @@ var JSONLines = map[string]any{
 // file.
 func AtServer(name string) bool {
 	served, distant := distantCommands[name]
-	known := slices.ContainsFunc((&app{}).root().Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+	known := slices.ContainsFunc((&app{&command.App{}}).root().Commands(), func(c *cobra.Command) bool { return c.Name() == name })
 	return served || !distant && !known
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/runner"
 )
 
@@ -27,17 +28,17 @@ The fork is not run: dialai resume takes it up. The other session stays as it is
   dialai fork 0b9c1d3e-… --at 12`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("at") && at < 1 {
-				return hinted(usage("--at is %d, not the number of an event", at), "dialai log %s shows the events", args[0])
+				return command.Hinted(command.Usage("--at is %d, not the number of an event", at), "dialai log %s shows the events", args[0])
 			}
-			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), command.Writes, func(e *engine, out *bufio.Writer) error {
 				s, err := e.session(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				fork, err := e.Fork(cmd.Context(), s.ID, runner.Forking{At: at, Actor: localActor()})
+				fork, err := e.Fork(cmd.Context(), s.ID, runner.Forking{At: at, Actor: command.LocalActor()})
 				switch {
 				case errors.Is(err, runner.ErrIllegal):
-					return fail(exitUsage, err)
+					return command.Fail(command.ExitUsage, err)
 				case err != nil:
 					return err
 				}

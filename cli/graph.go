@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -32,7 +33,7 @@ named then.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("format") {
 				if format = formatOf(output); !slices.Contains(graph.Formats(), format) {
-					err := usage("-o %s: no picture of dialai is called .%s: there are mermaid, dot and svg", output, format)
+					err := command.Usage("-o %s: no picture of dialai is called .%s: there are mermaid, dot and svg", output, format)
 					return graphvizMakes(err, format, "name it .mmd, .dot or .svg, or say the format with --format")
 				}
 			}
@@ -42,7 +43,7 @@ named then.`,
 	cmd.Flags().StringVarP(&format, "format", "f", "mermaid", "the `format`: mermaid, dot or svg; without it that of the name behind -o")
 	cmd.Flags().StringVar(&session, "session", "", "draw where the session of this `id` stands")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of stdout")
-	complete(cmd, "format", graph.Formats()...)
+	command.Complete(cmd, "format", graph.Formats()...)
 	return cmd
 }
 
@@ -50,9 +51,9 @@ named then.`,
 // another hint.
 func graphvizMakes(err error, format, other string) error {
 	if slices.Contains([]string{"png", "jpg", "jpeg", "gif", "pdf", "webp"}, format) {
-		return hinted(err, "Graphviz makes it: dialai graph FILE --format dot | dot -T%s", format)
+		return command.Hinted(err, "Graphviz makes it: dialai graph FILE --format dot | dot -T%s", format)
 	}
-	return hinted(err, "%s", other)
+	return command.Hinted(err, "%s", other)
 }
 
 // formatOf returns the format of a picture in a file of that name.
@@ -68,16 +69,16 @@ func formatOf(output string) string {
 }
 
 func (a *app) graph(ctx context.Context, args []string, format, session, output string) error {
-	if err := oneOf("format", format, graph.Formats()...); err != nil {
+	if err := command.OneOf("format", format, graph.Formats()...); err != nil {
 		return graphvizMakes(err, strings.ToLower(format), "")
 	}
 	if session == "" && len(args) == 0 {
-		return usage("name a machine file, or a session with --session")
+		return command.Usage("name a machine file, or a session with --session")
 	}
 	var m *machine.Machine
 	var v graph.View
 	if session != "" {
-		err := a.with(ctx, reads, func(e *engine, _ *bufio.Writer) error {
+		err := a.with(ctx, command.Reads, func(e *engine, _ *bufio.Writer) error {
 			s, err := e.session(ctx, session)
 			if err != nil {
 				return err
@@ -91,12 +92,12 @@ func (a *app) graph(ctx context.Context, args []string, format, session, output 
 		}
 	}
 	if len(args) > 0 {
-		file, err := a.loadMachine(args[0])
+		file, err := a.LoadMachine(args[0])
 		if err != nil {
 			return err
 		}
 		if m != nil && file.Digest() != m.Digest() {
-			return usage("session %s does not run this file but an earlier or another one; leave the file out", session)
+			return command.Usage("session %s does not run this file but an earlier or another one; leave the file out", session)
 		}
 		m = file
 	}
@@ -104,7 +105,7 @@ func (a *app) graph(ctx context.Context, args []string, format, session, output 
 	if output != "" {
 		return os.WriteFile(output, picture, 0o644) //nolint:gosec // a picture to be looked at
 	}
-	_, err := a.out.Write(picture)
+	_, err := a.Out.Write(picture)
 	return err
 }
 

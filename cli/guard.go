@@ -115,12 +115,12 @@ func (a *app) guardDemo() error {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(a.out)
-	if a.flags.Verbose {
-		fmt.Fprintf(a.err, "The guards:\n%s\n", demoGuards)
+	out := bufio.NewWriter(a.Out)
+	if a.Flags.Verbose {
+		fmt.Fprintf(a.Err, "The guards:\n%s\n", demoGuards)
 	}
 	for i, agent := range demoAgents {
-		if !a.flags.JSON && !a.flags.Quiet {
+		if !a.Flags.JSON && !a.Flags.Quiet {
 			if i > 0 {
 				fmt.Fprintln(out)
 			}
@@ -159,9 +159,9 @@ func (a *app) runDemo(out io.Writer, g *guard.Guard, agent demoAgent) error {
 
 func (a *app) printDemo(out io.Writer, s demoStep, line demoLine) error {
 	switch {
-	case a.flags.JSON:
+	case a.Flags.JSON:
 		return render.JSON(out, line)
-	case a.flags.Quiet:
+	case a.Flags.Quiet:
 		for _, r := range line.Reasons {
 			fmt.Fprintf(out, "%s: %s\n", line.Task, r.Code)
 		}

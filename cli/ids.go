@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -33,7 +34,7 @@ func (e *engine) id(ctx context.Context, text string) (specialist.SessionID, err
 		return id, err
 	}
 	if len(prefix) < shortestTyped {
-		return id, hinted(err, "the beginning of an id is enough, of %d characters or more", shortestTyped)
+		return id, command.Hinted(err, "the beginning of an id is enough, of %d characters or more", shortestTyped)
 	}
 	list, failed := e.Sessions(ctx, session.ListQuery{ID: prefix, Limit: fitting + 1})
 	switch {
@@ -51,7 +52,7 @@ func (e *engine) id(ctx context.Context, text string) (specialist.SessionID, err
 	if len(list) > fitting {
 		fit = append(fit, "and others")
 	}
-	return id, hinted(fmt.Errorf("%s fits several sessions: %s", prefix, strings.Join(fit, ", ")), "write more of the id")
+	return id, command.Hinted(fmt.Errorf("%s fits several sessions: %s", prefix, strings.Join(fit, ", ")), "write more of the id")
 }
 
 // session returns a session by its id as a person writes it.

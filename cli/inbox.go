@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -32,7 +33,7 @@ shows every one, and so does --json.`,
   dialai inbox --as carol --decider carol
   dialai inbox --json`,
 		RunE: a.on(v, func(ctx context.Context, e *engine, out *bufio.Writer, _ []string) error {
-			return a.inbox(ctx, e, out, v, q, all || a.flags.JSON)
+			return a.inbox(ctx, e, out, v, q, all || a.Flags.JSON)
 		}),
 	}
 	v.add(cmd)
@@ -55,7 +56,7 @@ func (a *app) inbox(ctx context.Context, e *engine, out *bufio.Writer, v *viewFl
 		if err := v.reveal(ctx, e, items); err != nil {
 			return err
 		}
-		if shown > 0 && len(items) > 0 && !a.flags.JSON && !a.flags.Quiet {
+		if shown > 0 && len(items) > 0 && !a.Flags.JSON && !a.Flags.Quiet {
 			fmt.Fprintln(out)
 		}
 		if err := a.printInbox(out, items); err != nil {
@@ -83,12 +84,12 @@ func namesIn(items []runner.Question) (names []string) {
 
 // remarkName says on stderr of somebody who looks at questions that they rule on none.
 func (a *app) remarkName(name string, names []string) {
-	if name == "" || name == runner.Operator || a.flags.Quiet || len(names) == 0 || slices.Contains(names, name) {
+	if name == "" || name == runner.Operator || a.Flags.Quiet || len(names) == 0 || slices.Contains(names, name) {
 		return
 	}
-	fmt.Fprintf(a.err, "warning: %s may rule on none of these questions\n", render.Clean(strconv.Quote(name)))
+	fmt.Fprintf(a.Err, "warning: %s may rule on none of these questions\n", render.Clean(strconv.Quote(name)))
 	if hint := machine.DidYouMean(name, names); hint != "" {
-		fmt.Fprintf(a.err, "    hint: %s\n", render.Clean(hint))
+		fmt.Fprintf(a.Err, "    hint: %s\n", render.Clean(hint))
 	}
 }
 
@@ -97,10 +98,10 @@ func (a *app) inboxEnd(ctx context.Context, e *engine, out io.Writer, shown int,
 	switch {
 	case shown == 0 && unread == nil && !more && q.Decider != "":
 		return a.nothingFor(ctx, e, out, string(q.Decider))
-	case a.flags.JSON:
+	case a.Flags.JSON:
 	case shown == 0 && unread == nil && !more:
 		return a.nothingWaits(ctx, e, out)
-	case more && !a.flags.Quiet:
+	case more && !a.Flags.Quiet:
 		flags := []string{"--all"}
 		if q.Decider != "" {
 			flags = append(flags, "--decider", string(q.Decider))
@@ -116,7 +117,7 @@ func (a *app) nothingFor(ctx context.Context, e *engine, out io.Writer, who stri
 	if err != nil {
 		return err
 	}
-	if !a.flags.JSON {
+	if !a.Flags.JSON {
 		fmt.Fprintf(out, "Nothing waits for %s.\n", render.Clean(who))
 	}
 	a.remarkName(who, namesIn(others))
@@ -133,7 +134,7 @@ func (f *viewFlags) reveal(ctx context.Context, e *engine, items []runner.Questi
 		if err != nil {
 			return err
 		}
-		if items[i], _, err = e.Reveal(ctx, id, machine.SpecialistID(f.as), localActor()); err != nil {
+		if items[i], _, err = e.Reveal(ctx, id, machine.SpecialistID(f.as), command.LocalActor()); err != nil {
 			return err
 		}
 	}
@@ -151,21 +152,21 @@ func (a *app) nothingWaits(ctx context.Context, e *engine, out io.Writer) error 
 		return err
 	}
 	fmt.Fprintln(out, "Nothing waits for a human.")
-	if len(reviews) > 0 && !a.flags.Quiet {
+	if len(reviews) > 0 && !a.Flags.Quiet {
 		fmt.Fprintf(out, "Closed rounds wait for a review, which holds nothing up:\n  %s\n", a.Command("trust audit", nil))
 	}
-	if len(live) > 0 && !a.flags.Quiet {
+	if len(live) > 0 && !a.Flags.Quiet {
 		fmt.Fprintf(out, "Not all sessions have ended; to carry those on that no process runs:\n  %s\n", a.Command("tick", nil))
 	}
 	return nil
 }
 
 func (a *app) printInbox(out io.Writer, items []runner.Question) error {
-	if a.flags.JSON {
+	if a.Flags.JSON {
 		return render.Lines(out, items)
 	}
 	for i, item := range items {
-		if a.flags.Quiet {
+		if a.Flags.Quiet {
 			fmt.Fprintf(out, "%s %s\n", item.SessionID, render.Clean(item.State))
 			continue
 		}

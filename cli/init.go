@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/machines"
@@ -40,7 +41,7 @@ Samples:
 		},
 	}
 	cmd.Flags().StringVar(&sample, "sample", "", "the `sample` to write (default: the commented starter)")
-	complete(cmd, "sample", sampleNames()...)
+	command.Complete(cmd, "sample", sampleNames()...)
 	cmd.Flags().BoolVar(&list, "list", false, "list the samples")
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return cmd
@@ -76,12 +77,12 @@ type writtenLine struct {
 }
 
 func (a *app) listSamples() error {
-	if !a.flags.JSON {
-		_, err := fmt.Fprintln(a.out, sampleHelp())
+	if !a.Flags.JSON {
+		_, err := fmt.Fprintln(a.Out, sampleHelp())
 		return err
 	}
 	for _, s := range machines.List() {
-		if err := render.JSON(a.out, sampleLine{s.Name, s.File, s.About}); err != nil {
+		if err := render.JSON(a.Out, sampleLine{s.Name, s.File, s.About}); err != nil {
 			return err
 		}
 	}
@@ -93,29 +94,29 @@ func (a *app) init(args []string, sample string, force bool) error {
 	file, text, ok := machines.Read(name)
 	if !ok {
 		names := sampleNames()
-		return hinted(usage("there is no sample %q", sample), "%s", cmp.Or(machine.DidYouMean(sample, names), "there are "+strings.Join(names, ", ")))
+		return command.Hinted(command.Usage("there is no sample %q", sample), "%s", cmp.Or(machine.DidYouMean(sample, names), "there are "+strings.Join(names, ", ")))
 	}
 	target := append(args, file)[0]
 	if target == "-" {
-		_, err := io.Copy(a.out, bytes.NewReader(text))
+		_, err := io.Copy(a.Out, bytes.NewReader(text))
 		return err
 	}
 	if wrong := otherLanguage(file, target); wrong != "" {
-		return usage("%s is written in %s; choose a name that ends so", file, wrong)
+		return command.Usage("%s is written in %s; choose a name that ends so", file, wrong)
 	}
 	if err := writeNew(target, text, force); err != nil {
 		return err
 	}
 	switch {
-	case a.flags.JSON:
-		return render.JSON(a.out, writtenLine{target, name})
-	case a.flags.Quiet:
+	case a.Flags.JSON:
+		return render.JSON(a.Out, writtenLine{target, name})
+	case a.Flags.Quiet:
 		return nil
 	}
 	next := func(words ...string) render.Command {
 		return render.Command{Path: append([]string{"dialai"}, words...), Args: []string{target}}
 	}
-	_, err := fmt.Fprintf(a.out, "Wrote %s. Run it, check what you change in it, and look at it:\n  %s\n  %s\n  %s\n", render.Clean(target), next(), next("lint"), next("graph"))
+	_, err := fmt.Fprintf(a.Out, "Wrote %s. Run it, check what you change in it, and look at it:\n  %s\n  %s\n  %s\n", render.Clean(target), next(), next("lint"), next("graph"))
 	return err
 }
 
@@ -142,7 +143,7 @@ func writeNew(path string, text []byte, force bool) error {
 	}
 	f, err := os.OpenFile(path, flags, 0o644) //nolint:gosec // a machine file holds no secrets
 	if errors.Is(err, fs.ErrExist) {
-		return usage("%s exists already; choose another name or use --force", path)
+		return command.Usage("%s exists already; choose another name or use --force", path)
 	}
 	if err != nil {
 		return err

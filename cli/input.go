@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
@@ -75,7 +76,7 @@ func (a *app) warnMembers(s *payloads.Schema, whole jsontext.Object, m *machine.
 	}
 	for _, given := range whole.Members() {
 		if hint := machine.DidYouMean(given.Name, missing); hint != "" && !declared.Has(given.Name) {
-			fmt.Fprintf(a.err, "warning: the input of machine %q declares no member %q; %s\n", render.Clean(m.Name()), render.Clean(given.Name), render.Clean(hint))
+			fmt.Fprintf(a.Err, "warning: the input of machine %q declares no member %q; %s\n", render.Clean(m.Name()), render.Clean(given.Name), render.Clean(hint))
 		}
 	}
 }
@@ -84,16 +85,16 @@ func (a *app) warnMembers(s *payloads.Schema, whole jsontext.Object, m *machine.
 func (a *app) readInput(text string) (json.RawMessage, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
 		if len(text) > int(files.Input.Max) {
-			return nil, usage("--input has %d bytes, more than %d", len(text), files.Input.Max)
+			return nil, command.Usage("--input has %d bytes, more than %d", len(text), files.Input.Max)
 		}
 		return machine.ParseObject("--input", []byte(text))
 	}
-	data, err := a.readFile(text, files.Input)
+	data, err := a.ReadFile(text, files.Input)
 	switch {
 	case err != nil:
 		return nil, noInput(text, err)
 	case len(bytes.TrimSpace(data)) == 0:
-		return nil, hinted(usage("--input %s is empty", text), "an object is written {…}, and {} if there is nothing to say")
+		return nil, command.Hinted(command.Usage("--input %s is empty", text), "an object is written {…}, and {} if there is nothing to say")
 	}
 	return machine.ParseObject(text, data)
 }
@@ -106,11 +107,11 @@ func noInput(text string, err error) error {
 	_, wrong := machine.ParseObject("--input", []byte(text))
 	switch {
 	case isMember(text):
-		return hinted(err, "--meta %s gives one member; --input names a file, or is an object: '{…}'", text)
+		return command.Hinted(err, "--meta %s gives one member; --input names a file, or is an object: '{…}'", text)
 	case value && wrong != nil:
-		return hinted(wrong, "--input is an object: '{\"amount\": 120}', or names a file that holds one")
+		return command.Hinted(wrong, "--input is an object: '{\"amount\": 120}', or names a file that holds one")
 	case wrong == nil:
-		return hinted(err, "an object stands in braces: --input '{amount: 120, urgent: true}'")
+		return command.Hinted(err, "an object stands in braces: --input '{amount: 120, urgent: true}'")
 	}
 	return err
 }
@@ -124,9 +125,9 @@ func metaMembers(s *payloads.Schema, texts []string) (list []jsontext.Member, er
 		name, asJSON := strings.CutSuffix(name, ":")
 		switch {
 		case !ok || name == "":
-			return nil, hinted(usage("--meta %q is not key=value", text), "for example --meta amount=120")
+			return nil, command.Hinted(command.Usage("--meta %q is not key=value", text), "for example --meta amount=120")
 		case given.Has(name):
-			return nil, hinted(usage("--meta gives %q twice", name), "leave one of them out")
+			return nil, command.Hinted(command.Usage("--meta gives %q twice", name), "leave one of them out")
 		}
 		member := s.Member(name)
 		v, err := member.Read(value)
@@ -135,9 +136,9 @@ func metaMembers(s *payloads.Schema, texts []string) (list []jsontext.Member, er
 		}
 		switch {
 		case err != nil && asJSON:
-			return nil, hinted(usage("--meta %s: %q is not one JSON value: %v", name, value, err), "--meta %s=… takes a text as it is", name)
+			return nil, command.Hinted(command.Usage("--meta %s: %q is not one JSON value: %v", name, value, err), "--meta %s=… takes a text as it is", name)
 		case err != nil:
-			wrong = append(wrong, usage("--meta %s: %v", name, err))
+			wrong = append(wrong, command.Usage("--meta %s: %v", name, err))
 		}
 		list = append(list, jsontext.Member{Name: name, Value: v})
 		given = given.With(list[len(list)-1:])

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -44,12 +45,12 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 	if err != nil {
 		return false, err
 	}
-	d := &dialogue{a: a, ctx: ctx, lines: a.lines(), paint: render.PaintFor(a.err, a.env)}
+	d := &dialogue{a: a, ctx: ctx, lines: a.lines(), paint: render.PaintFor(a.Err, a.Env)}
 	if err := d.ask(item); err != nil {
 		return false, err
 	}
 	ruling, choice, ok := d.answer(item, humans)
-	ruling.SessionID, ruling.Blind, ruling.Actor = r.Session.ID, item.Withheld != nil, localActor()
+	ruling.SessionID, ruling.Blind, ruling.Actor = r.Session.ID, item.Withheld != nil, command.LocalActor()
 	for ok {
 		if ruling.MetaJSON, ok = d.payload(&item, choice); !ok {
 			break
@@ -75,11 +76,11 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 // lines returns the program's input, line by line; the reader is made once, so
 // that what was typed ahead is not lost between two questions.
 func (a *app) lines() *bufio.Reader {
-	if r, ok := a.in.(*bufio.Reader); ok {
+	if r, ok := a.In.(*bufio.Reader); ok {
 		return r
 	}
-	r := bufio.NewReader(a.in)
-	a.in = r
+	r := bufio.NewReader(a.In)
+	a.In = r
 	return r
 }
 
@@ -92,7 +93,7 @@ type dialogue struct {
 	paint render.Paint
 }
 
-func (d *dialogue) say(format string, args ...any) { fmt.Fprintf(d.a.err, format, args...) }
+func (d *dialogue) say(format string, args ...any) { fmt.Fprintf(d.a.Err, format, args...) }
 
 // ask prints the question, why it is asked, what it is about, what was proposed, and
 // the choices.
@@ -101,9 +102,9 @@ func (d *dialogue) ask(item runner.Question) error {
 	if item.Subject != "" {
 		d.say("%s\n", render.Clean(item.Subject))
 	}
-	render.Prompt(d.a.err, "", item.Prompt)
+	render.Prompt(d.a.Err, "", item.Prompt)
 	d.say("\nWhy you are asked: %s\n", render.Clean(item.Reason))
-	if err := d.a.Question(d.a.err, item); err != nil {
+	if err := d.a.Question(d.a.Err, item); err != nil {
 		return err
 	}
 	d.say("\nYour choices:\n")
@@ -117,9 +118,9 @@ func (d *dialogue) ask(item runner.Question) error {
 			d.say("  (irreversible)")
 		}
 		d.say("\n")
-		render.Prompt(d.a.err, "      ", render.Approvals(t.Approvals))
+		render.Prompt(d.a.Err, "      ", render.Approvals(t.Approvals))
 	}
-	d.a.Closed(d.a.err, d.paint, closed)
+	d.a.Closed(d.a.Err, d.paint, closed)
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -53,12 +54,12 @@ func (k *keys) path() (string, error) {
 	if k.control != "" {
 		return k.control, nil
 	}
-	path, err := k.storePath()
+	path, err := k.StorePath()
 	if err != nil {
 		return "", err
 	}
 	if path == "" {
-		return "", usage("the memory store has no keys; name a file with --control")
+		return "", command.Usage("the memory store has no keys; name a file with --control")
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -68,20 +69,20 @@ func (k *keys) path() (string, error) {
 
 // with opens the file for a while. Only who adds keys makes one; where there is none, nothing
 // is done, and missing is returned.
-func (k *keys) with(ctx context.Context, does access, missing error, do func(*store.Control) error) (err error) {
+func (k *keys) with(ctx context.Context, does command.Access, missing error, do func(*store.Control) error) (err error) {
 	path, err := k.path()
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && does != starts {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && does != command.Starts {
 		return missing
 	}
 	c, err := store.OpenControl(ctx, path, store.SQLiteOptions{})
-	if does == reads && errors.Is(err, store.ErrReadOnly) {
+	if does == command.Reads && errors.Is(err, store.ErrReadOnly) {
 		c, err = store.OpenControl(ctx, path, store.SQLiteOptions{ReadOnly: true})
 	}
 	if errors.As(err, new(*store.OpenError)) {
-		return hinted(err, "nothing was changed; name the file with --control PATH")
+		return command.Hinted(err, "nothing was changed; name the file with --control PATH")
 	}
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (k *keys) with(ctx context.Context, does access, missing error, do func(*st
 
 // entry is what the audit log is told of a command that has done something with a key.
 func entry(operation string, key *control.Key, at specialist.Time) control.Entry {
-	who := localActor()
+	who := command.LocalActor()
 	return control.Entry{At: at, Tenant: key.Tenant, Subject: who.Subject, Method: who.Method, Operation: operation, Target: key.ID, Result: "ok"}
 }
 
@@ -123,7 +124,7 @@ Several roles make a key that may do what each of them may.`,
   dialai keys create ci --role operator --expires 90d
   dialai keys create ops --role admin --quiet > admin-key`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at := now()
+			at := command.Now()
 			grants, err := f.grants()
 			if err != nil {
 				return err
@@ -134,12 +135,12 @@ Several roles make a key that may do what each of them may.`,
 					return err
 				}
 			}
-			return k.with(cmd.Context(), starts, nil, func(c *store.Control) error {
+			return k.with(cmd.Context(), command.Starts, nil, func(c *store.Control) error {
 				line, err := add(cmd.Context(), c, "createKey", key, at, control.Changes{})
 				if err != nil {
 					return err
 				}
-				return k.MadeKey(k.out, line)
+				return k.MadeKey(k.Out, line)
 			})
 		},
 	}
@@ -150,45 +151,45 @@ Several roles make a key that may do what each of them may.`,
 	flags.StringSliceVar(&f.specialists, "specialist", nil, "`ids` of the specialists it may propose as (may be repeated)")
 	flags.StringVar(&f.tenant, "tenant", defaultTenant, "the `name` of the tenant it belongs to")
 	flags.StringVar(&expires, "expires", "", "after which `time` it is refused, such as 90d or 12h (default: never)")
-	_ = flags.SetAnnotation("role", needed, []string{})
+	_ = flags.SetAnnotation("role", command.Needed, []string{})
 	return cmd
 }
 
 // grants returns a grant for each role, each with the ids that it may have.
 func (f *grantFlags) grants() (list []control.Grant, err error) {
 	if len(f.roles) == 0 {
-		return nil, hinted(usage("dialai keys create needs a --role"), "what the key may do: --role viewer, operator, human, specialist, auditor or admin")
+		return nil, command.Hinted(command.Usage("dialai keys create needs a --role"), "what the key may do: --role viewer, operator, human, specialist, auditor or admin")
 	}
 	humans, specialists := f.humans, f.specialists
 	for _, r := range f.roles {
 		g := control.Grant{Role: control.Role(r), Machines: f.machines}
 		switch {
 		case slices.ContainsFunc(list, func(other control.Grant) bool { return other.Role == g.Role }):
-			return nil, usage("--role %s is there twice", r)
+			return nil, command.Usage("--role %s is there twice", r)
 		case g.Role == control.Human || g.Role == control.Admin && !slices.Contains(f.roles, string(control.Human)):
 			g.Humans, humans = f.humans, nil
 		case g.Role == control.Specialist:
 			g.Specialists, specialists = f.specialists, nil
 		}
 		if err := g.Check(); err != nil {
-			return nil, usage("%v", err)
+			return nil, command.Usage("%v", err)
 		}
 		list = append(list, g)
 	}
 	switch {
 	case len(humans) > 0:
-		return nil, hinted(usage("--human is of no use to the roles %s", strings.Join(f.roles, ", ")), "only the roles human and admin may rule")
+		return nil, command.Hinted(command.Usage("--human is of no use to the roles %s", strings.Join(f.roles, ", ")), "only the roles human and admin may rule")
 	case len(specialists) > 0:
-		return nil, hinted(usage("--specialist is of no use to the roles %s", strings.Join(f.roles, ", ")), "only the role specialist may propose")
+		return nil, command.Hinted(command.Usage("--specialist is of no use to the roles %s", strings.Join(f.roles, ", ")), "only the role specialist may propose")
 	}
 	return list, nil
 }
 
 // expiry returns when something is over that is told as a time from a moment on.
 func expiry(text string, from specialist.Time) (specialist.Time, error) {
-	d, err := parseDays(text)
+	d, err := command.ParseDays(text)
 	if err != nil || d < time.Millisecond {
-		return 0, usage("--expires is %q: it must be a number and a unit, such as 90d or 12h", text)
+		return 0, command.Usage("--expires is %q: it must be a number and a unit, such as 90d or 12h", text)
 	}
 	return from + specialist.Time(d.Milliseconds()), nil
 }
@@ -197,7 +198,7 @@ func expiry(text string, from specialist.Time) (specialist.Time, error) {
 func add(ctx context.Context, c *store.Control, operation string, key control.Key, at specialist.Time, changes control.Changes) (api.MadeKey, error) {
 	var credential string
 	key.ID, credential = control.NewCredential(rand.Reader)
-	key.Hash, key.CreatedAt, key.CreatedBy = control.HashOf(credential), at, localActor().Subject
+	key.Hash, key.CreatedAt, key.CreatedBy = control.HashOf(credential), at, command.LocalActor().Subject
 	changes.Keys = []control.Key{key}
 	changes.Entries = append(changes.Entries, entry(operation, &key, at))
 	err := c.Commit(ctx, changes)
@@ -214,13 +215,13 @@ may do, until when, and how long ago they were used, by the hour.`,
 		Example: `  dialai keys list
   dialai keys list --all --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			at := now()
+			at := command.Now()
 			shown := []api.Key{}
 			var missing error
 			if k.control != "" {
 				missing = fmt.Errorf("there is no file %s", k.control)
 			}
-			err := k.with(cmd.Context(), reads, missing, func(c *store.Control) error {
+			err := k.with(cmd.Context(), command.Reads, missing, func(c *store.Control) error {
 				list, err := c.Keys(cmd.Context(), control.Query{})
 				for _, key := range list {
 					if line := api.KeyOf(key, at); all || line.Status == "active" {
@@ -232,7 +233,7 @@ may do, until when, and how long ago they were used, by the hour.`,
 			if err != nil {
 				return err
 			}
-			return k.Keys(k.out, shown, at)
+			return k.Keys(k.Out, shown, at)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "those that have expired or are revoked, too")
@@ -241,13 +242,13 @@ may do, until when, and how long ago they were used, by the hour.`,
 
 // of opens the file for what is done with a key that is there.
 func (k *keys) of(cmd *cobra.Command, id string, do func(*store.Control, control.Key) error) error {
-	unknown := hinted(&session.NotFoundError{What: "Key", ID: id}, "dialai keys list --all lists them")
-	return k.with(cmd.Context(), writes, unknown, func(c *store.Control) error {
+	unknown := command.Hinted(&session.NotFoundError{What: "Key", ID: id}, "dialai keys list --all lists them")
+	return k.with(cmd.Context(), command.Writes, unknown, func(c *store.Control) error {
 		key, err := c.Key(cmd.Context(), id)
 		if errors.Is(err, control.ErrNotFound) {
 			err = unknown
 			if strings.HasPrefix(id, "dk_") {
-				err = hinted(usage("that is a key, and not the id of one"), "its id is what stands between its first two _")
+				err = command.Hinted(command.Usage("that is a key, and not the id of one"), "its id is what stands between its first two _")
 			}
 		}
 		if err != nil {
@@ -265,7 +266,7 @@ func (k *keys) revokeCommand() *cobra.Command {
 whoever has it.`,
 		Example: "  dialai keys revoke 4f0w2m9x8k1t",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at := now()
+			at := command.Now()
 			return k.of(cmd, args[0], func(c *store.Control, key control.Key) error {
 				err := c.Commit(cmd.Context(), control.Changes{Revoked: []control.KeyTime{{ID: key.ID, At: at}}, Entries: []control.Entry{entry("revokeKey", &key, at)}})
 				if err == nil {
@@ -274,7 +275,7 @@ whoever has it.`,
 				if err != nil {
 					return err
 				}
-				return k.Revoked(k.out, api.KeyOf(key, at), at)
+				return k.Revoked(k.Out, api.KeyOf(key, at), at)
 			})
 		},
 	}
@@ -290,18 +291,18 @@ func (k *keys) rotateCommand() *cobra.Command {
 		Example: `  dialai keys rotate 4f0w2m9x8k1t --overlap 24h
   dialai keys rotate 4f0w2m9x8k1t --quiet > key`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			at := now()
+			at := command.Now()
 			end := at
 			if overlap != "" {
-				d, err := parseDays(overlap)
+				d, err := command.ParseDays(overlap)
 				if err != nil || d < 0 {
-					return usage("--overlap is %q: it must be a number and a unit, such as 90d or 12h", overlap)
+					return command.Usage("--overlap is %q: it must be a number and a unit, such as 90d or 12h", overlap)
 				}
 				end += specialist.Time(d.Milliseconds())
 			}
 			return k.of(cmd, args[0], func(c *store.Control, old control.Key) error {
 				if status := api.KeyOf(old, at).Status; status != "active" {
-					return hinted(fmt.Errorf("key %s is %s", old.ID, status), "dialai keys create makes another")
+					return command.Hinted(fmt.Errorf("key %s is %s", old.ID, status), "dialai keys create makes another")
 				}
 				key := old.Successor(at)
 				if expires != "" {
@@ -315,7 +316,7 @@ func (k *keys) rotateCommand() *cobra.Command {
 					return err
 				}
 				line.Replaces = old.ID
-				return k.MadeKey(k.out, line)
+				return k.MadeKey(k.Out, line)
 			})
 		},
 	}

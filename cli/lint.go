@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/files"
@@ -65,11 +66,11 @@ warnings only, 1 warnings under --strict, 3 invalid; of several files the highes
 // lint checks files, and the machine and guards files in directories, one after the
 // other. What is wrong with one keeps no other from being checked.
 func (a *app) lint(ctx context.Context, paths []string, strict bool) error {
-	worst := exitOK
+	worst := command.ExitOK
 	for _, path := range paths {
 		files, err := a.lintable(path)
 		if err != nil {
-			a.printError(err)
+			a.PrintError(err)
 			worst = lintInvalid
 		}
 		for _, file := range files {
@@ -80,7 +81,7 @@ func (a *app) lint(ctx context.Context, paths []string, strict bool) error {
 			worst = max(worst, code)
 		}
 	}
-	return exit(worst)
+	return command.Exit(worst)
 }
 
 // lintFile checks a file and returns the exit code that it deserves. The error is what
@@ -91,21 +92,21 @@ func (a *app) lintFile(ctx context.Context, path string, strict bool) (code int,
 	switch {
 	case ctx.Err() != nil, errors.As(err, new(*storeError)):
 		return 0, err
-	case errors.As(err, &invalid) && a.flags.JSON:
-		return lintInvalid, render.Findings(a.out, "error", invalid.Problems)
+	case errors.As(err, &invalid) && a.Flags.JSON:
+		return lintInvalid, render.Findings(a.Out, "error", invalid.Problems)
 	case errors.As(err, &invalid):
 		for _, p := range invalid.Problems {
-			fmt.Fprintln(a.err, render.Problem(p, machine.Problem.String))
+			fmt.Fprintln(a.Err, render.Problem(p, machine.Problem.String))
 		}
 		return lintInvalid, nil
 	case err != nil:
-		a.printError(err)
+		a.PrintError(err)
 		return lintInvalid, nil
 	}
-	if a.flags.JSON {
-		err = render.Findings(a.out, "", findings)
+	if a.Flags.JSON {
+		err = render.Findings(a.Out, "", findings)
 	} else {
-		err = a.Warnings(a.out, path, findings)
+		err = a.Warnings(a.Out, path, findings)
 	}
 	if strict && slices.ContainsFunc(findings, func(p machine.Problem) bool { return !p.Info }) {
 		code = lintFindings
@@ -129,7 +130,7 @@ func (a *app) lintable(path string) (files []string, err error) {
 		case d.Type().IsRegular() && a.looksLintable(name):
 			files = append(files, name)
 		}
-		return a.ctx.Err()
+		return a.Ctx.Err()
 	})
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("%s holds no machine file and no guards file", path)
@@ -144,7 +145,7 @@ func (a *app) looksLintable(path string) bool {
 	if !slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(path))) {
 		return false
 	}
-	data, err := a.readFile(path, files.Machine)
+	data, err := a.ReadFile(path, files.Machine)
 	if err != nil {
 		return true // linting it says why
 	}
@@ -155,14 +156,14 @@ func (a *app) looksLintable(path string) bool {
 
 // findings returns what is probably not meant in a machine file or a guards file.
 func (a *app) findings(ctx context.Context, path string) ([]machine.Problem, error) {
-	data, err := a.readFile(path, files.Machine)
+	data, err := a.ReadFile(path, files.Machine)
 	if err != nil {
 		return nil, err
 	}
 	if isGuards(path, data) {
 		return lintGuards(path, data)
 	}
-	m, err := a.parseMachine(path, data)
+	m, err := a.ParseMachine(path, data)
 	if err != nil {
 		return nil, err
 	}
@@ -184,10 +185,10 @@ func (a *app) findings(ctx context.Context, path string) ([]machine.Problem, err
 // decisionFindings returns what is probably not meant in how m decides: by what was
 // decided in the store that --store names, else by the file alone.
 func (a *app) decisionFindings(ctx context.Context, m *machine.Machine) (found []machine.Problem, err error) {
-	if a.flags.Store == "" {
+	if a.Flags.Store == "" {
 		return lint.Machine(m), nil
 	}
-	return found, a.with(ctx, reads, func(e *engine, _ *bufio.Writer) error {
+	return found, a.with(ctx, command.Reads, func(e *engine, _ *bufio.Writer) error {
 		found, err = lint.WithStore(ctx, e.Runner, m)
 		return err
 	})

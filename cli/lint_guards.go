@@ -35,7 +35,7 @@ func holdsMachine(path string, data []byte) bool {
 // loadAnyGuards reads the guards of a guards file or of a machine file; of the
 // latter also those of its states.
 func (a *app) loadAnyGuards(path string) (*guard.Config, map[string]*guard.Config, error) {
-	data, err := a.readFile(path, files.Guards)
+	data, err := a.ReadFile(path, files.Guards)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +43,7 @@ func (a *app) loadAnyGuards(path string) (*guard.Config, map[string]*guard.Confi
 		c, err := parseGuards(path, data)
 		return c, nil, err
 	}
-	m, err := a.parseMachine(path, data)
+	m, err := a.ParseMachine(path, data)
 	if err != nil {
 		return nil, nil, err
 	}

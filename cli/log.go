@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/client"
 	"github.com/dialai/dialai/guard"
@@ -45,11 +46,11 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case machineName == "" && len(args) == 0:
-				return hinted(usage("%s: <session> is missing", cmd.CommandPath()), "name a session, or a machine with --machine")
+				return command.Hinted(command.Usage("%s: <session> is missing", cmd.CommandPath()), "name a session, or a machine with --machine")
 			case machineName != "" && (len(args) > 0 || f.guard):
-				return usage("%s: --machine stands alone: its log is that of no session, and no guard's", cmd.CommandPath())
+				return command.Usage("%s: --machine stands alone: its log is that of no session, and no guard's", cmd.CommandPath())
 			case machineName != "":
-				return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+				return a.with(cmd.Context(), command.Reads, func(e *engine, out *bufio.Writer) error {
 					return a.printMachineLog(cmd.Context(), e, out, machineName, from)
 				})
 			}
@@ -80,14 +81,14 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 	v.add(cmd)
 	cmd.Flags().BoolVar(&f.guard, "guard", false, "write the event log of the guards")
 	cmd.Flags().StringVar(&f.payload, "payload", guardlog.PayloadRedacted, "what is written of texts: `redacted`, full or, with --guard, digest")
-	complete(cmd, "payload", guardlog.PayloadRedacted, string(guard.PayloadFull), string(guard.PayloadDigest))
+	command.Complete(cmd, "payload", guardlog.PayloadRedacted, string(guard.PayloadFull), string(guard.PayloadDigest))
 	return cmd
 }
 
 // check returns what is wrong with what is to be written of texts without --guard.
 func (f *guardLogFlags) check() error {
 	if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) {
-		return hinted(usage("--payload is %q", f.payload), "without --guard it may be %s or %s", guardlog.PayloadRedacted, guard.PayloadFull)
+		return command.Hinted(command.Usage("--payload is %q", f.payload), "without --guard it may be %s or %s", guardlog.PayloadRedacted, guard.PayloadFull)
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func (a *app) printDistantLog(ctx context.Context, e *engine, out io.Writer, s *
 		return err
 	}
 	if v.show {
-		if _, _, err := e.Reveal(ctx, s.ID, machine.SpecialistID(v.as), localActor()); err != nil {
+		if _, _, err := e.Reveal(ctx, s.ID, machine.SpecialistID(v.as), command.LocalActor()); err != nil {
 			return err
 		}
 	}
@@ -114,7 +115,7 @@ func (a *app) printDistantLog(ctx context.Context, e *engine, out io.Writer, s *
 }
 
 func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, v *api.LogView, from int64) error {
-	for event, err := range v.Events(s, e.store.Records(ctx, s.ID, 1)) {
+	for event, err := range v.Events(s, e.Store.Records(ctx, s.ID, 1)) {
 		if err != nil {
 			return err
 		}
@@ -130,14 +131,14 @@ func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session
 
 // printMachineLog prints what happened to the specialists of a machine.
 func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, name string, from int64) error {
-	if roster, err := e.store.Roster(ctx, name); err != nil {
+	if roster, err := e.Store.Roster(ctx, name); err != nil {
 		return err
 	} else if roster.Sequence == 0 {
 		if err := e.knows(ctx, name); err != nil {
 			return err
 		}
 	}
-	for event, err := range api.EventsOf("the log of machine "+name, e.store.RosterRecords(ctx, name, from)) {
+	for event, err := range api.EventsOf("the log of machine "+name, e.Store.RosterRecords(ctx, name, from)) {
 		if err != nil {
 			return err
 		}
@@ -159,8 +160,8 @@ type guardLogFlags struct {
 
 func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, f *guardLogFlags, from int64, hidden map[int32]string) error {
 	if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
-		return hinted(usage("--payload is %q", f.payload), "it may be %s, %s or %s", guardlog.PayloadRedacted, guard.PayloadFull, guard.PayloadDigest)
+		return command.Hinted(command.Usage("--payload is %q", f.payload), "it may be %s, %s or %s", guardlog.PayloadRedacted, guard.PayloadFull, guard.PayloadDigest)
 	}
 	w := guardlog.New(s, guardlog.Options{From: from, Payload: f.payload, Hidden: hidden}, func(rec *guard.LogRecord) error { return render.JSON(out, rec) })
-	return w.Fold(e.store.Records(ctx, s.ID, 1), math.MaxInt64)
+	return w.Fold(e.Store.Records(ctx, s.ID, 1), math.MaxInt64)
 }

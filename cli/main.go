@@ -6,9 +6,8 @@
 //
 // Each command has a file of its own: the flags, then the function that does the
 // work, then what it prints. Around them stand root.go, which lists the
-// commands, env.go, the only file that reads the environment, errors.go, where
-// errors become messages and exit codes, and print.go, which shows a session as
-// it goes.
+// commands, and print.go, which shows a session as it goes. What all of them work with,
+// from the environment to exit codes, is package cli/internal/command.
 package cli
 
 import (
@@ -22,6 +21,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/strategies"
 )
@@ -35,10 +35,10 @@ func Main(ctx context.Context, registry strategies.Registry, args []string) int 
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	a := &app{
-		registry: registry, in: newInput(ctx, os.Stdin), out: os.Stdout, err: os.Stderr,
-		lookup: os.LookupEnv,
-	}
+	a := &app{&command.App{
+		Registry: registry, In: command.NewInput(ctx, os.Stdin), Out: os.Stdout, Err: os.Stderr,
+		Lookup: os.LookupEnv,
+	}}
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it ignored
 		go a.hangups(cancel)
 	}
@@ -46,12 +46,15 @@ func Main(ctx context.Context, registry strategies.Registry, args []string) int 
 	return a.main(ctx, args)
 }
 
+// An app is one call of the program, with all of its commands.
+type app struct{ *command.App }
+
 // hangups ends the command at the first SIGHUP, unless it takes that for something else.
 func (a *app) hangups(end func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
 	for range c {
-		if f := a.hangup.Load(); f != nil {
+		if f := a.Hangup.Load(); f != nil {
 			(*f)()
 			continue
 		}
@@ -79,50 +82,50 @@ func programName(path string) string {
 // three commands to try.
 func (a *app) hello() {
 	name := a.Name()
-	fmt.Fprint(a.err, `dialai takes decisions step by step: models, rules, services and people propose, an
+	fmt.Fprint(a.Err, `dialai takes decisions step by step: models, rules, services and people propose, an
 arbiter decides or asks a human, guards watch, and everything is kept and explained.
 
 Try these three:
 `)
-	_ = render.Table(a.err, [][]string{ // as every other message, it is lost where stderr is
+	_ = render.Table(a.Err, [][]string{ // as every other message, it is lost where stderr is
 		{"  " + name + " init", "write a commented machine file, starter.yaml"},
 		{"  " + name + " starter.yaml", "run it"},
 		{"  " + name + " sessions", "see what was run; dialai show ID tells more"},
 	})
-	fmt.Fprintf(a.err, "\nUsage: %[1]s <machine-file> [flags], or %[1]s <command> …\n%[1]s --help lists the commands.\n", name)
+	fmt.Fprintf(a.Err, "\nUsage: %[1]s <machine-file> [flags], or %[1]s <command> …\n%[1]s --help lists the commands.\n", name)
 }
 
 func (a *app) main(ctx context.Context, args []string) int {
 	if len(args) == 0 {
 		a.hello()
-		return exitUsage
+		return command.ExitUsage
 	}
-	a.ctx = ctx
-	a.commands = a.root()
-	a.commands.SetArgs(args)
-	err := a.commands.ExecuteContext(ctx)
+	a.Ctx = ctx
+	a.Commands = a.root()
+	a.Commands.SetArgs(args)
+	err := a.Commands.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return command.ExitOK
 	}
-	code := exitCode(ctx, err)
-	if code == exitInterrupted {
+	code := command.ExitCode(ctx, err)
+	if code == command.ExitInterrupted {
 		a.interrupted()
 	}
 	if !errors.Is(err, context.Canceled) {
-		a.printError(err)
+		a.PrintError(err)
 	}
 	return code
 }
 
 // interrupted says what becomes of a session that was being run.
 func (a *app) interrupted() {
-	if a.flags.Server != "" && a.sessionID != "" {
-		fmt.Fprintf(a.err, "interrupted; only watching has ended, the session goes on at the server. To see where it stands:\n  %s\n", a.Command("show", []string{a.sessionID}))
+	if a.Flags.Server != "" && a.SessionID != "" {
+		fmt.Fprintf(a.Err, "interrupted; only watching has ended, the session goes on at the server. To see where it stands:\n  %s\n", a.Command("show", []string{a.SessionID}))
 		return
 	}
-	if a.sessionID == "" || !a.keeps() {
-		fmt.Fprintln(a.err, "interrupted"+render.When(a.sessionID != "", "; "+gone))
+	if a.SessionID == "" || !a.Keeps() {
+		fmt.Fprintln(a.Err, "interrupted"+render.When(a.SessionID != "", "; "+command.Gone))
 		return
 	}
-	fmt.Fprintf(a.err, "interrupted; what was recorded stays. Go on with:\n  %s\n", a.Command("resume", []string{a.sessionID}))
+	fmt.Fprintf(a.Err, "interrupted; what was recorded stays. Go on with:\n  %s\n", a.Command("resume", []string{a.SessionID}))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/report"
 )
 
@@ -27,7 +28,7 @@ promises.`,
 			if err := checkMinutes(minutes); err != nil {
 				return err
 			}
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), command.Reads, func(e *engine, out *bufio.Writer) error {
 				m, err := report.MetricsOf(cmd.Context(), e.Runner, args[0], machine.StateName(state))
 				if err != nil {
 					return err

@@ -46,12 +46,12 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 	}
 	kept := false
 	rows := [][]string{{"TIME", "SPECIALIST", "PURPOSE", "ATTEMPT", "STATUS", "MODEL", "MS", "TOKENS", "ERROR"}}
-	for entry, err := range e.store.Audit(ctx, s.ID) {
+	for entry, err := range e.Store.Audit(ctx, s.ID) {
 		if err != nil {
 			return err
 		}
 		line := api.ModelCallOf(entry, hidden[cmp.Or(entry.Round, s.Round)] != "")
-		if a.flags.JSON {
+		if a.Flags.JSON {
 			if err := render.JSON(out, line); err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 		rows = append(rows, auditRow(&line))
 	}
 	switch {
-	case a.flags.JSON:
+	case a.Flags.JSON:
 		return nil
 	case len(rows) == 1:
 		return notAsked(ctx, e, out, s)
@@ -77,7 +77,7 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 // like a record that was removed.
 func notAsked(ctx context.Context, e *engine, out io.Writer, s *session.Session) error {
 	models, answers := map[string]bool{}, 0
-	for event, err := range api.EventsOf("", e.store.Records(ctx, s.ID, 1)) {
+	for event, err := range api.EventsOf("", e.Store.Records(ctx, s.ID, 1)) {
 		if err != nil {
 			return err
 		}

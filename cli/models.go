@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
@@ -92,19 +93,19 @@ func guardModels(c *guard.Config) (ids []string) {
 
 // checkModels makes one call of each model, all at once.
 func (a *app) checkModels(ctx context.Context, path string) error {
-	m, err := a.loadMachine(path)
+	m, err := a.LoadMachine(path)
 	if err != nil {
 		return err
 	}
-	prices, err := a.priceTable()
+	prices, err := a.PriceTable()
 	if err != nil {
 		return err
 	}
-	config, err := a.modelConfig()
+	config, err := a.ModelConfig()
 	if err != nil {
 		return err
 	}
-	stop, err := a.telemetry(&config)
+	stop, err := a.Telemetry(&config)
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (a *app) checkModels(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	out := bufio.NewWriter(a.out)
+	out := bufio.NewWriter(a.Out)
 	failed, err := a.Checks(out, checks, pricedBy(m, prices))
 	if err != nil {
 		return err
@@ -131,5 +132,5 @@ func (a *app) checkModels(ctx context.Context, path string) error {
 	if err := out.Flush(); err != nil || !failed {
 		return err
 	}
-	return exit(exitFailure)
+	return command.Exit(command.ExitFailure)
 }

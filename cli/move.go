@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -52,15 +53,15 @@ changes nothing.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case f.all && len(args) != 1:
-				return hinted(usage("dialai move --all takes a machine file"), "without --all it takes a session and a machine file")
+				return command.Hinted(command.Usage("dialai move --all takes a machine file"), "without --all it takes a session and a machine file")
 			case !f.all && len(args) != 2:
-				return hinted(usage("dialai move takes a session and a machine file"), "with --all --from DIGEST it takes a machine file only")
+				return command.Hinted(command.Usage("dialai move takes a session and a machine file"), "with --all --from DIGEST it takes a machine file only")
 			case f.all && len(f.from) < 6:
-				return hinted(usage("dialai move --all needs --from with at least 6 digits of the digest of a definition"), "dialai show prints it beside the machine")
+				return command.Hinted(command.Usage("dialai move --all needs --from with at least 6 digits of the digest of a definition"), "dialai show prints it beside the machine")
 			case !f.all && f.from != "":
-				return usage("--from without --all")
+				return command.Usage("--from without --all")
 			case strings.TrimSpace(f.note) == "":
-				return hinted(usage("dialai move needs a --note"), `say why, for the record: --note "the limit is 2,000 now"`)
+				return command.Hinted(command.Usage("dialai move needs a --note"), `say why, for the record: --note "the limit is 2,000 now"`)
 			}
 			return nil
 		},
@@ -75,22 +76,22 @@ changes nothing.`,
 }
 
 func (a *app) move(ctx context.Context, args []string, f *moveFlags) error {
-	m, err := a.loadMachine(args[len(args)-1])
+	m, err := a.LoadMachine(args[len(args)-1])
 	if err != nil {
 		return err
 	}
-	how := runner.Moving{Actor: *localActor(), Note: f.note, DryRun: f.dryRun, States: map[machine.StateName]machine.StateName{}}
+	how := runner.Moving{Actor: *command.LocalActor(), Note: f.note, DryRun: f.dryRun, States: map[machine.StateName]machine.StateName{}}
 	for _, text := range f.states {
 		from, to, ok := strings.Cut(text, "=")
 		if !ok || from == "" || to == "" {
-			return usage("--state is %q, not OLD=NEW", text)
+			return command.Usage("--state is %q, not OLD=NEW", text)
 		}
 		if _, twice := how.States[machine.StateName(from)]; twice {
-			return hinted(usage("--state gives %q twice", from), "leave one of them out")
+			return command.Hinted(command.Usage("--state gives %q twice", from), "leave one of them out")
 		}
 		how.States[machine.StateName(from)] = machine.StateName(to)
 	}
-	return a.with(ctx, writes, func(e *engine, out *bufio.Writer) error {
+	return a.with(ctx, command.Writes, func(e *engine, out *bufio.Writer) error {
 		if !f.all {
 			return a.moveOne(ctx, e, out, args[0], m, how)
 		}
@@ -112,9 +113,9 @@ func (a *app) move(ctx context.Context, args []string, f *moveFlags) error {
 			}
 		}
 		if failed > 0 {
-			return errors.Join(out.Flush(), fail(exitFailure, errors.New(render.Plural(failed, "session")+" could not be moved")))
+			return errors.Join(out.Flush(), command.Fail(command.ExitFailure, errors.New(render.Plural(failed, "session")+" could not be moved")))
 		}
-		if found == 0 && !a.flags.JSON && !a.flags.Quiet {
+		if found == 0 && !a.Flags.JSON && !a.Flags.Quiet {
 			fmt.Fprintf(out, "No live session of machine %s runs by a definition %s….\n", render.Clean(m.Name()), render.Clean(f.from))
 		}
 		return nil

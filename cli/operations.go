@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -37,7 +38,7 @@ type operations interface {
 
 // here is the Runner of an engine. Its methods are beneath the operations, which are the
 // same ones but at a server.
-type here struct{ *localEngine }
+type here struct{ *command.Engine }
 
 // An engine is a runner with its store, or a server.
 type engine struct {
@@ -49,7 +50,7 @@ type engine struct {
 // knows returns an error if no session of a machine is in the store: what it is asked
 // about is more likely misspelt than new.
 func (e *engine) knows(ctx context.Context, machineName string) error {
-	definitions, err := e.store.Definitions(ctx, machineName)
+	definitions, err := e.Store.Definitions(ctx, machineName)
 	if err == nil && (len(definitions) == 0 || machineName == "") {
 		err = &session.NotFoundError{What: "Machine", ID: machineName}
 	}
@@ -61,37 +62,37 @@ func (e *engine) Close() error {
 	if e.far != nil {
 		return nil
 	}
-	return e.localEngine.Close()
+	return e.Engine.Close()
 }
 
 // with runs f with an engine that is closed afterwards.
-func (a *app) with(ctx context.Context, does access, f func(e *engine, out *bufio.Writer) error) error {
+func (a *app) with(ctx context.Context, does command.Access, f func(e *engine, out *bufio.Writer) error) error {
 	e, err := a.engine(ctx, does, nil)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	out := bufio.NewWriter(a.out)
+	out := bufio.NewWriter(a.Out)
 	return errors.Join(f(e, out), out.Flush())
 }
 
 // on is what a command runs that does nothing but with an engine.
-func (a *app) on(does interface{ Access() access }, do func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error) func(*cobra.Command, []string) error {
+func (a *app) on(does interface{ Access() command.Access }, do func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return a.with(cmd.Context(), does.Access(), func(e *engine, out *bufio.Writer) error { return do(cmd.Context(), e, out, args) })
 	}
 }
 
 // engine builds the runner that the environment and the flags describe.
-func (a *app) engine(ctx context.Context, does access, p *printer) (*engine, error) {
-	if a.flags.Server != "" {
+func (a *app) engine(ctx context.Context, does command.Access, p *printer) (*engine, error) {
+	if a.Flags.Server != "" {
 		return a.distant(ctx, p)
 	}
 	var observer func(session.Change)
 	if p != nil {
 		observer = p.observe
 	}
-	e, err := a.engineFor(ctx, does, observer, true)
+	e, err := a.EngineFor(ctx, does, observer, true)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/jsontext"
@@ -40,12 +41,12 @@ func (a *app) payload(texts []string, t *machine.Transition) (json.RawMessage, e
 }
 
 func (a *app) stdinPayload() (json.RawMessage, error) {
-	data, err := io.ReadAll(io.LimitReader(a.in, maxPayload+1))
+	data, err := io.ReadAll(io.LimitReader(a.In, maxPayload+1))
 	switch {
 	case err != nil:
 		return nil, err
 	case len(data) > maxPayload:
-		return nil, usage("--data -: stdin holds more than %d bytes", maxPayload)
+		return nil, command.Usage("--data -: stdin holds more than %d bytes", maxPayload)
 	}
 	return parsePayload("--data -: stdin", string(data))
 }
@@ -56,9 +57,9 @@ func parsePayload(what, text string) (json.RawMessage, error) {
 	case err == nil:
 		return value, nil
 	case strings.Contains(text, payloads.Placeholder):
-		return nil, hinted(usage("%s still has a %s where a value belongs", what, payloads.Placeholder), "write a value in the place of each %s", payloads.Placeholder)
+		return nil, command.Hinted(command.Usage("%s still has a %s where a value belongs", what, payloads.Placeholder), "write a value in the place of each %s", payloads.Placeholder)
 	}
-	return nil, hinted(usage("%s is not one JSON value: %v", what, err), `for example --data '{"amount":120}' or --data amount=120`)
+	return nil, command.Hinted(command.Usage("%s is not one JSON value: %v", what, err), `for example --data '{"amount":120}' or --data amount=120`)
 }
 
 // isMember reports whether a text is name=value, and not JSON that has a = in it.
@@ -91,7 +92,7 @@ func accepted(q runner.Question, who string) (p render.Proposal, err error) {
 		return render.Proposal{SpecialistID: who, TransitionName: r.TransitionName, MetaJSON: r.MetaJSON}, nil
 	}
 	if w := q.Withheld; w != nil {
-		return p, hinted(usage("--accept %s: what was proposed in this round is withheld", who), "name the transition that you choose; --show-proposals shows what was proposed, which is recorded")
+		return p, command.Hinted(command.Usage("--accept %s: what was proposed in this round is withheld", who), "name the transition that you choose; --show-proposals shows what was proposed, which is recorded")
 	}
 	var names []string
 	for _, raw := range q.Proposals {
@@ -103,12 +104,12 @@ func accepted(q runner.Question, who string) (p render.Proposal, err error) {
 		}
 		names = append(names, p.SpecialistID)
 	}
-	err = usage("--accept %s: there is no proposal of that specialist in this round", who)
+	err = command.Usage("--accept %s: there is no proposal of that specialist in this round", who)
 	switch near := machine.DidYouMean(who, names); {
 	case near != "":
-		return p, hinted(err, "%s", near)
+		return p, command.Hinted(err, "%s", near)
 	case len(names) > 0:
-		return p, hinted(err, "there are those of: %s", strings.Join(names, ", "))
+		return p, command.Hinted(err, "there are those of: %s", strings.Join(names, ", "))
 	}
 	return p, err
 }
@@ -120,14 +121,14 @@ func members(s *payloads.Schema, texts []string) (json.RawMessage, error) {
 		name, value, _ := strings.Cut(text, "=")
 		switch {
 		case !isMember(text):
-			return nil, hinted(usage("--data %q is not name=value, as the others are", text), "give one JSON value, or each member for itself")
+			return nil, command.Hinted(command.Usage("--data %q is not name=value, as the others are", text), "give one JSON value, or each member for itself")
 		case o.Has(name):
-			return nil, usage("--data gives %q twice", name)
+			return nil, command.Usage("--data gives %q twice", name)
 		}
 		member := s.Member(name)
 		v, err := member.Read(value)
 		if err != nil {
-			return nil, usage("--data %s: %v", name, err)
+			return nil, command.Usage("--data %s: %v", name, err)
 		}
 		o = o.With([]jsontext.Member{{Name: name, Value: v}})
 	}

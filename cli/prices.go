@@ -60,7 +60,7 @@ func pricedBy(m *machine.Machine, t *spend.PriceTable) func(model string) (spend
 
 // priced tells lint which models have a price.
 func (a *app) priced(m *machine.Machine) (func(string) bool, error) {
-	t, err := a.priceTable()
+	t, err := a.PriceTable()
 	if err != nil {
 		return nil, err
 	}
@@ -69,16 +69,16 @@ func (a *app) priced(m *machine.Machine) (func(string) bool, error) {
 }
 
 func (a *app) listPrices() error {
-	t, err := a.priceTable()
+	t, err := a.PriceTable()
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(a.out)
+	out := bufio.NewWriter(a.Out)
 	return cmp.Or(a.Prices(out, t), out.Flush())
 }
 
 func (a *app) importPrices(path string) error {
-	data, err := a.readFile(path, files.PriceList)
+	data, err := a.ReadFile(path, files.PriceList)
 	if err != nil {
 		return err
 	}
@@ -86,6 +86,6 @@ func (a *app) importPrices(path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	_, err = a.out.Write(made)
+	_, err = a.Out.Write(made)
 	return err
 }

@@ -48,7 +48,7 @@ type printer struct {
 }
 
 func (a *app) newPrinter() *printer {
-	return &printer{a: a, out: bufio.NewWriter(a.out), paint: render.PaintFor(a.out, a.env), status: render.NewProgress(a.screen())}
+	return &printer{a: a, out: bufio.NewWriter(a.Out), paint: render.PaintFor(a.Out, a.Env), status: render.NewProgress(a.Screen())}
 }
 
 // observe is the runner's observer.
@@ -57,7 +57,7 @@ func (p *printer) observe(r session.Change) {
 	if r.Before == nil {
 		p.follow(r.After)
 	}
-	if p.differs = p.shadow.Observe(r); p.a.flags.JSON {
+	if p.differs = p.shadow.Observe(r); p.a.Flags.JSON {
 		p.json(r)
 		p.shadowed(p.differs)
 	} else {
@@ -86,7 +86,7 @@ func (p *printer) follow(s *session.Session) {
 	if p.far != nil {
 		p.far.begin(s, s.Sequence)
 	}
-	p.a.sessionID = s.ID.String()
+	p.a.SessionID = s.ID.String()
 	p.headed = s
 	p.status.Follow(s)
 	p.begin(s.Round, s.Attempt, s.State.Name)
@@ -152,7 +152,7 @@ func hiddenIn(r session.Change, i int) bool {
 // header prints what a session is, once, before its rounds.
 func (p *printer) header() {
 	s := p.headed
-	if p.headed = nil; s == nil || p.a.flags.JSON || p.a.flags.Quiet {
+	if p.headed = nil; s == nil || p.a.Flags.JSON || p.a.Flags.Quiet {
 		return
 	}
 	m := s.Machine()
@@ -207,7 +207,7 @@ func (p *printer) text(r session.Change) {
 
 // line prints one line of the current round, after its heading.
 func (p *printer) line(format string, args ...any) {
-	if p.a.flags.Quiet {
+	if p.a.Flags.Quiet {
 		return
 	}
 	p.header()
@@ -229,9 +229,9 @@ func (p *printer) close() {
 
 // say prints one line on stderr if --verbose asks for it.
 func (p *printer) say(format string, args ...any) {
-	if p.a.flags.Verbose {
+	if p.a.Flags.Verbose {
 		p.status.Clear()
-		fmt.Fprintf(p.a.err, format+"\n", args...)
+		fmt.Fprintf(p.a.Err, format+"\n", args...)
 	}
 }
 
@@ -344,9 +344,9 @@ type questionLine struct {
 func (p *printer) tellQuestion(q runner.Question) error {
 	p.asked = q.Digest
 	switch {
-	case p.a.flags.JSON:
+	case p.a.Flags.JSON:
 		return render.JSON(p.out, questionLine{1, "question", q.SessionID, q})
-	case p.a.flags.Quiet:
+	case p.a.Flags.Quiet:
 		return nil
 	}
 	p.header()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -63,7 +64,7 @@ func (f *costFlags) usage(cmd *cobra.Command) (u specialist.Usage, err error) {
 	if f.usd != "" {
 		m, err := exact.ParseMoney(f.usd)
 		if err != nil || m < 0 {
-			return u, usage("--cost-usd is %q, not an amount of dollars from 0 to 9 million", f.usd)
+			return u, command.Usage("--cost-usd is %q, not an amount of dollars from 0 to 9 million", f.usd)
 		}
 		u = u.WithCost(m)
 	}
@@ -74,7 +75,7 @@ func (f *costFlags) usage(cmd *cobra.Command) (u specialist.Usage, err error) {
 		u.NumOutputTokens, u.Given = f.out, u.Given|specialist.OutputGiven
 	}
 	if u.NumInputTokens < 0 || u.NumOutputTokens < 0 {
-		return u, usage("numbers of tokens cannot be negative")
+		return u, command.Usage("numbers of tokens cannot be negative")
 	}
 	return u, nil
 }
@@ -82,14 +83,14 @@ func (f *costFlags) usage(cmd *cobra.Command) (u specialist.Usage, err error) {
 func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.Submission) error {
 	p := a.newPrinter()
 	defer p.status.Stop()
-	e, err := a.engine(ctx, writes, p)
+	e, err := a.engine(ctx, command.Writes, p)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	s, err := a.liveSession(ctx, e, id)
 	if err == nil && s.Status == session.Stopped {
-		err = hinted(fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status), "%s takes it up again", a.Command("resume", []string{s.ID.String()}))
+		err = command.Hinted(fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status), "%s takes it up again", a.Command("resume", []string{s.ID.String()}))
 	}
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	}
 	in.SpecialistID = machine.SpecialistID(who)
 	if in.SpecialistID == runner.Operator {
-		return usage("this machine declares no human; name the specialist that proposes with --as")
+		return command.Usage("this machine declares no human; name the specialist that proposes with --as")
 	}
 	if err := a.wind(s); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	if in.TransitionName != "" { // who is asked is shown the round as it is then
 		in.QuestionDigest = cmp.Or(in.QuestionDigest, digestOf(q, in.RoundID))
 	}
-	in.Actor = localActor()
+	in.Actor = command.LocalActor()
 	in.SessionID, in.RoundID = s.ID, cmp.Or(in.RoundID, q.RoundID)
 	p.follow(s)
 	_, after, err := e.Propose(ctx, in)
@@ -130,11 +131,11 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	if err != nil {
 		return a.notProposed(p, after, refusedChoice{q, in.TransitionName, f.words(q), in.MetaJSON}, err)
 	}
-	if a.flags.JSON {
+	if a.Flags.JSON {
 		r, err := resultOf(ctx, e, after)
-		return errors.Join(err, p.endJSON(r, exitOK))
+		return errors.Join(err, p.endJSON(r, command.ExitOK))
 	}
-	if !a.flags.Quiet {
+	if !a.Flags.Quiet {
 		fmt.Fprintf(p.out, "Proposed. To have the round decided:\n  %s\n", a.Command("resume", []string{s.ID.String()}))
 	}
 	return p.out.Flush()
@@ -146,7 +147,7 @@ func (a *app) notProposed(p *printer, s *session.Session, c refusedChoice, refus
 	if !ok {
 		if errors.Is(refused, runner.ErrIllegal) {
 			if hint := a.payloadHint("propose", s.State.Transition(c.transition), c); hint != "" {
-				refused = hinted(refused, "%s", hint)
+				refused = command.Hinted(refused, "%s", hint)
 			}
 		}
 		return errors.Join(refused, p.out.Flush())
@@ -154,14 +155,14 @@ func (a *app) notProposed(p *printer, s *session.Session, c refusedChoice, refus
 	if err := p.tellNewQuestion(stale); err != nil {
 		return err
 	}
-	if a.flags.JSON {
+	if a.Flags.JSON {
 		r := runner.Result{Status: s.Status.String(), Session: s}
 		r.Code, r.Reason = stale.Refusal.Code, stale.Refusal.Message
-		if err := p.endJSON(r, exitFailure); err != nil {
+		if err := p.endJSON(r, command.ExitFailure); err != nil {
 			return err
 		}
 	}
-	return errors.Join(hinted(refused, "nothing was proposed; %s shows the question as it is now", a.Command("show", []string{s.ID.String()})), p.out.Flush())
+	return errors.Join(command.Hinted(refused, "nothing was proposed; %s shows the question as it is now", a.Command("show", []string{s.ID.String()})), p.out.Flush())
 }
 
 // promised says that whoever was asked to propose will answer later.
@@ -170,5 +171,5 @@ func (a *app) promised(p *printer, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	return exit(code)
+	return command.Exit(code)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/proxy"
@@ -82,36 +83,36 @@ The exit code is that of the server's program if it ends by itself.`,
 }
 
 // check returns what is wrong with the flags.
-func (f *proxyFlags) check(command []string) error {
+func (f *proxyFlags) check(argv []string) error {
 	switch {
 	case f.guards == "":
-		return hinted(usage("--guards is missing"), "dialai proxy --guards guards.yaml -- my-server")
-	case (len(command) == 0) == (f.url == ""):
-		return hinted(usage("which server? One of a command behind -- and --url is needed"), "dialai proxy --guards guards.yaml -- my-server")
+		return command.Hinted(command.Usage("--guards is missing"), "dialai proxy --guards guards.yaml -- my-server")
+	case (len(argv) == 0) == (f.url == ""):
+		return command.Hinted(command.Usage("which server? One of a command behind -- and --url is needed"), "dialai proxy --guards guards.yaml -- my-server")
 	case f.token != "" && f.url == "":
-		return usage("--token-env without --url")
+		return command.Usage("--token-env without --url")
 	case f.timeout <= 0:
-		return usage("--timeout is %s, it must be above 0", f.timeout)
+		return command.Usage("--timeout is %s, it must be above 0", f.timeout)
 	}
-	return oneStdin(stdinUse{"the messages of the agent", true}, stdinUse{"the guards of --guards -", f.guards == "-"}, stdinUse{"the machine of --escalate -", f.escalate == "-"})
+	return command.OneStdin(command.StdinUse{What: "the messages of the agent", Is: true}, command.StdinUse{What: "the guards of --guards -", Is: f.guards == "-"}, command.StdinUse{What: "the machine of --escalate -", Is: f.escalate == "-"})
 }
 
-func (a *app) proxy(ctx context.Context, f *proxyFlags, command []string) (err error) {
-	if err := f.check(command); err != nil {
+func (a *app) proxy(ctx context.Context, f *proxyFlags, argv []string) (err error) {
+	if err := f.check(argv); err != nil {
 		return err
 	}
-	c := proxy.Config{Task: cmp.Or(f.task, uuid.NewString()), Timeout: f.timeout, Agent: proxy.Stdio(a.in, a.out), Warn: a.proxyWarns}
-	section, err := a.readFile(f.guards, files.Guards)
+	c := proxy.Config{Task: cmp.Or(f.task, uuid.NewString()), Timeout: f.timeout, Agent: proxy.Stdio(a.In, a.Out), Warn: a.proxyWarns}
+	section, err := a.ReadFile(f.guards, files.Guards)
 	if err != nil {
 		return err
 	}
 	if c.Guards, err = parseGuards(f.guards, section); err != nil {
-		return &exitError{exitUsage, err}
+		return command.Fail(command.ExitUsage, err)
 	}
 	if c.Guards.Classifier != nil {
-		return hinted(usage("the guards have a classifier, which this command does not ask"), "remove it, or let its pack action be escalate and a machine of --escalate ask it")
+		return command.Hinted(command.Usage("the guards have a classifier, which this command does not ask"), "remove it, or let its pack action be escalate and a machine of --escalate ask it")
 	}
-	if c.Server, err = a.upstream(ctx, f, command); err != nil {
+	if c.Server, err = a.upstream(ctx, f, argv); err != nil {
 		return err
 	}
 	if f.escalate != "" {
@@ -141,35 +142,35 @@ func asJSON(section []byte) json.RawMessage {
 // proxyEnd turns the end of a server into that of the command.
 func proxyEnd(err error) error {
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() > 0 {
-		return &exitError{ended.ExitCode(), err}
+		return command.Fail(ended.ExitCode(), err)
 	}
 	return err
 }
 
-func (a *app) proxyWarns(text string) { fmt.Fprintln(a.err, "dialai proxy: "+render.Clean(text)) }
+func (a *app) proxyWarns(text string) { fmt.Fprintln(a.Err, "dialai proxy: "+render.Clean(text)) }
 
 // upstream is the server that is guarded.
-func (a *app) upstream(ctx context.Context, f *proxyFlags, command []string) (proxy.Side, error) {
+func (a *app) upstream(ctx context.Context, f *proxyFlags, argv []string) (proxy.Side, error) {
 	if f.url == "" {
-		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-		cmd.Stderr = a.err
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Stderr = a.Err
 		return proxy.Command(cmd), nil
 	}
-	config, err := webhook.FromEnvironment(a.lookup)
+	config, err := webhook.FromEnvironment(a.Lookup)
 	if err != nil {
-		return proxy.Side{}, &exitError{exitUsage, err}
+		return proxy.Side{}, command.Fail(command.ExitUsage, err)
 	}
 	u, err := url.Parse(f.url)
 	if err != nil || u.Host == "" {
-		return proxy.Side{}, hinted(usage("--url is no address"), "such as https://mcp.example.com/mcp")
+		return proxy.Side{}, command.Hinted(command.Usage("--url is no address"), "such as https://mcp.example.com/mcp")
 	}
 	if err := config.Policy.CheckURL(u); err != nil {
-		return proxy.Side{}, &exitError{exitUsage, fmt.Errorf("--url: %w", err)}
+		return proxy.Side{}, command.Fail(command.ExitUsage, fmt.Errorf("--url: %w", err))
 	}
 	token := ""
 	if f.token != "" {
-		if token = a.env(f.token); token == "" {
-			return proxy.Side{}, usage("--token-env: the variable %s is not set", f.token)
+		if token = a.Env(f.token); token == "" {
+			return proxy.Side{}, command.Usage("--token-env: the variable %s is not set", f.token)
 		}
 	}
 	return proxy.URL(f.url, token, webhook.NewTransport(config.Policy)), nil
@@ -183,14 +184,14 @@ const patience = 10 * time.Minute
 
 // panelOf has sessions of a machine decide on calls. What it returns closes the store.
 func (a *app) panelOf(ctx context.Context, path string, c *proxy.Config) (end func() error, err error) {
-	m, err := a.loadMachine(path)
+	m, err := a.LoadMachine(path)
 	if err != nil {
 		return nil, err
 	}
 	if !allows(m) {
-		return nil, hinted(usage("%s has no transition %q, so it could allow nothing", path, allow), "dialai init tool-approval.yaml --sample tool-approval writes one that has")
+		return nil, command.Hinted(command.Usage("%s has no transition %q, so it could allow nothing", path, allow), "dialai init tool-approval.yaml --sample tool-approval writes one that has")
 	}
-	e, err := a.engine(ctx, starts, nil)
+	e, err := a.engine(ctx, command.Starts, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -220,14 +221,14 @@ func (a *app) decideCall(ctx context.Context, e *engine, m *machine.Machine, cal
 	if err != nil {
 		return d, err
 	}
-	s, err := e.Start(ctx, m, runner.StartOptions{Meta: meta, Defaults: true, Actor: localActor()})
+	s, err := e.Start(ctx, m, runner.StartOptions{Meta: meta, Defaults: true, Actor: command.LocalActor()})
 	if err != nil {
 		return d, err
 	}
 	d.By = s.ID.String()
 	s, err = a.await(ctx, e, s, call.Tool)
 	if err != nil {
-		_, _ = e.Stop(context.WithoutCancel(ctx), s.ID, runner.Stopping{Actor: *localActor(), Note: "nobody waits for the call any more"})
+		_, _ = e.Stop(context.WithoutCancel(ctx), s.ID, runner.Stopping{Actor: *command.LocalActor(), Note: "nobody waits for the call any more"})
 		return d, fmt.Errorf("session %s did not end in time: %w", d.By, err)
 	}
 	last := s.Last()
@@ -267,7 +268,7 @@ func (a *app) await(ctx context.Context, e *engine, s *session.Session, tool str
 		case session.NeedsHuman:
 			if !told {
 				told = true
-				a.proxyWarns(fmt.Sprintf("a call of %s waits for somebody to decide: %s", tool, a.flags.Command("show", []string{id.String()})))
+				a.proxyWarns(fmt.Sprintf("a call of %s waits for somebody to decide: %s", tool, a.Flags.Command("show", []string{id.String()})))
 			}
 		}
 		select {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/strategies"
 )
 
@@ -66,7 +67,7 @@ func reference(t *testing.T) []byte {
 }
 
 func testRoot(out io.Writer) *cobra.Command {
-	a := &app{registry: strategies.Registry{}, in: strings.NewReader(""), out: out, err: out, lookup: func(string) (string, bool) { return "", false }}
+	a := &app{&command.App{Registry: strategies.Registry{}, In: strings.NewReader(""), Out: out, Err: out, Lookup: func(string) (string, bool) { return "", false }}}
 	root := a.root()
 	root.SetContext(context.Background())
 	return root
@@ -161,7 +162,7 @@ func TestEmptyFlags(t *testing.T) {
 				}
 				root.SetArgs(append(strings.Fields(c.CommandPath())[1:], "--"+f.Name+"="+empty))
 				err := root.Execute()
-				if code := exitCode(t.Context(), err); err == nil || !strings.Contains(err.Error(), "--"+f.Name+" is empty") || code != exitUsage && code != checkInvalid {
+				if code := command.ExitCode(t.Context(), err); err == nil || !strings.Contains(err.Error(), "--"+f.Name+" is empty") || code != command.ExitUsage && code != checkInvalid {
 					t.Errorf("%s --%s=%q: exit code %d: %v", c.CommandPath(), f.Name, empty, code, err)
 				}
 			}

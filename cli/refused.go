@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -29,9 +30,9 @@ type refusedChoice struct {
 // refused ends the command with a ruling that was not executed. why is nil where
 // DIAL's result says all.
 func (a *app) refused(ctx context.Context, e *engine, p *printer, c refusedChoice, r runner.Arbitration, why error) error {
-	code := exitFailure
+	code := command.ExitFailure
 	if r.TransitionName != "" && why == nil { // legal, but a guard stopped it
-		code = exitStopped
+		code = command.ExitStopped
 	}
 	p.status.Stop()
 	p.close()
@@ -40,7 +41,7 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, c refusedChoic
 			return err
 		}
 	}
-	if a.flags.JSON {
+	if a.Flags.JSON {
 		result := runner.Result{Status: r.Session.Status.String(), Session: r.Session}
 		result.Code, result.Reason = refusal(r, code, why)
 		if err := p.endJSON(result, code); err != nil {
@@ -48,7 +49,7 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, c refusedChoic
 		}
 	}
 	err := errors.Join(fmt.Errorf("not decided: %s", r.GuardReason), p.out.Flush())
-	return fail(code, hinted(err, "%s", cmp.Or(a.refusalHint(ctx, e, r, code, why), a.choiceHint("decide", r.Session.State, c))))
+	return command.Fail(code, command.Hinted(err, "%s", cmp.Or(a.refusalHint(ctx, e, r, code, why), a.choiceHint("decide", r.Session.State, c))))
 }
 
 // tellNewQuestion prints what has changed since the question was shown, and what it
@@ -56,9 +57,9 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, c refusedChoic
 func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
 	q, told := stale.Question, p.asked == stale.Question.Digest
 	switch {
-	case p.a.flags.JSON && told:
+	case p.a.Flags.JSON && told:
 		return nil
-	case p.a.flags.JSON, p.a.flags.Quiet:
+	case p.a.Flags.JSON, p.a.Flags.Quiet:
 		return p.tellQuestion(q)
 	}
 	p.header()
@@ -84,7 +85,7 @@ func refusal(r runner.Arbitration, exit int, why error) (code, reason string) {
 	if refused, ok := errors.AsType[*runner.Error](why); ok && (r.Stale || slices.Contains(ownCodes, refused.Code)) {
 		return refused.Code, r.GuardReason
 	}
-	if exit == exitStopped {
+	if exit == command.ExitStopped {
 		if code, reason, ok := strings.Cut(r.GuardReason, ": "); ok {
 			return code, reason
 		}
@@ -104,8 +105,8 @@ func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, 
 	switch {
 	case r.Stale:
 		return fmt.Sprintf("nothing was decided; %s shows the question as it is now", a.Command("show", id))
-	case code == exitStopped:
-		code, _ := refusal(r, exitStopped, why)
+	case code == command.ExitStopped:
+		code, _ := refusal(r, command.ExitStopped, why)
 		return a.stopHint(code, r.Session)
 	case isRefusal(why, session.CodeSetFailed): // the same command would fail again
 		return fmt.Sprintf("nothing is written with this payload; %s shows the data and what else may be decided", a.Command("show", id))

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/client"
 	"github.com/dialai/dialai/internal/files"
@@ -54,18 +55,18 @@ var localFlags = []struct{ name, why string }{
 
 // distance checks what a command is to do at a server.
 func (a *app) distance(cmd *cobra.Command) error {
-	f := &a.flags
+	f := &a.Flags
 	if at := cmd.Flags().Lookup("remote"); at != nil && at.Changed {
 		if f.Server == "" {
-			f.Server = a.env("DIALAI_BASE_URL")
+			f.Server = a.Env("DIALAI_BASE_URL")
 		}
 		if f.Server == "" {
-			return hinted(usage("--remote, but the DIALAI_BASE_URL environment variable is not set"), "set it, or name the server with --server URL")
+			return command.Hinted(command.Usage("--remote, but the DIALAI_BASE_URL environment variable is not set"), "set it, or name the server with --server URL")
 		}
 	}
 	if f.Server == "" {
-		if f.keyFile != "" {
-			return usage("--key-file without --server")
+		if f.KeyFile != "" {
+			return command.Usage("--key-file without --server")
 		}
 		return nil
 	}
@@ -82,11 +83,11 @@ func (a *app) distance(cmd *cobra.Command) error {
 		return nil
 	}
 	if !served {
-		return hinted(usage("dialai %s does not work at a server in this version", top.Name()), "leave out --server, and run it where the store is")
+		return command.Hinted(command.Usage("dialai %s does not work at a server in this version", top.Name()), "leave out --server, and run it where the store is")
 	}
 	for _, l := range localFlags {
 		if flag := cmd.Flags().Lookup(l.name); flag != nil && flag.Changed && (l.name != "machine" || top.Name() == "log") {
-			return hinted(usage("--%s with --server: %s", l.name, l.why), "leave out one of them")
+			return command.Hinted(command.Usage("--%s with --server: %s", l.name, l.why), "leave out one of them")
 		}
 	}
 	return nil
@@ -109,9 +110,9 @@ type remote struct {
 
 // distant returns the server that --server names.
 func (a *app) distant(ctx context.Context, p *printer) (*engine, error) {
-	config := client.Config{BaseURL: a.flags.Server}
+	config := client.Config{BaseURL: a.Flags.Server}
 	if _, err := client.New(config); err != nil {
-		return nil, hinted(usage("--server: %v", err), "such as http://127.0.0.1:8420, as dialai serve prints it")
+		return nil, command.Hinted(command.Usage("--server: %v", err), "such as http://127.0.0.1:8420, as dialai serve prints it")
 	}
 	key, err := a.distantKey()
 	if err != nil {
@@ -126,35 +127,35 @@ func (a *app) distant(ctx context.Context, p *printer) (*engine, error) {
 	if p != nil {
 		p.far = r
 	}
-	a.shorten(ctx, r.Sessions)
+	a.Shorten(ctx, r.Sessions)
 	return &engine{operations: r, far: r}, nil
 }
 
 // distantKey returns the key that the server is sent: the one in the file that is named, that
 // of the environment, or, for a server of this computer, that of this computer.
 func (a *app) distantKey() (string, error) {
-	if path := a.flags.keyFile; path != "" {
+	if path := a.Flags.KeyFile; path != "" {
 		text, err := files.ReadRegular(path, files.ServerKey)
 		if err != nil {
-			return "", fail(exitFailure, fmt.Errorf("--key-file: %w", err))
+			return "", command.Fail(command.ExitFailure, fmt.Errorf("--key-file: %w", err))
 		}
 		if key := strings.TrimSpace(string(text)); key != "" {
 			return key, nil
 		}
 		return "", fmt.Errorf("--key-file: %s holds no key", path)
 	}
-	if key := a.env("DIALAI_API_TOKEN"); key != "" {
+	if key := a.Env("DIALAI_API_TOKEN"); key != "" {
 		return key, nil
 	}
-	if !nearby(a.flags.Server) {
-		return "", hinted(fmt.Errorf("there is no key for %s: tried --key-file and DIALAI_API_TOKEN; that of this computer is sent to this computer only", a.flags.Server),
+	if !nearby(a.Flags.Server) {
+		return "", command.Hinted(fmt.Errorf("there is no key for %s: tried --key-file and DIALAI_API_TOKEN; that of this computer is sent to this computer only", a.Flags.Server),
 			"whoever runs the server makes one with dialai keys create")
 	}
-	path, err := a.serverKeyPath()
+	path, err := a.ServerKeyPath()
 	if err != nil {
 		return "", err
 	}
-	key, err := readServerKey(path)
+	key, err := command.ReadServerKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil // it may let everybody in
 	}
@@ -206,9 +207,9 @@ func (r *remote) told(err error) error {
 		}
 		return errors.Join(reasons...)
 	case errors.Is(p, client.ErrUnauthenticated):
-		return hinted(fmt.Errorf("%s does not know the key that it was sent", r.a.flags.Server), "%s", r.keysTried())
-	case p.ExitCode != 0 && p.ExitCode != exitFailure:
-		return fail(p.ExitCode, refused)
+		return command.Hinted(fmt.Errorf("%s does not know the key that it was sent", r.a.Flags.Server), "%s", r.keysTried())
+	case p.ExitCode != 0 && p.ExitCode != command.ExitFailure:
+		return command.Fail(p.ExitCode, refused)
 	}
 	return refused
 }
@@ -222,15 +223,15 @@ func (r *remote) keysTried() string {
 func (r *remote) unreached(err error) error {
 	var untrusted *tls.CertificateVerificationError
 	var asked *url.Error
-	switch server := r.a.flags.Server; {
+	switch server := r.a.Flags.Server; {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &untrusted):
-		return hinted(fmt.Errorf("the certificate of %s is not to be trusted: %w", server, untrusted.Err), "SSL_CERT_FILE names a file with the authority that has signed it, if that is yours")
+		return command.Hinted(fmt.Errorf("the certificate of %s is not to be trusted: %w", server, untrusted.Err), "SSL_CERT_FILE names a file with the authority that has signed it, if that is yours")
 	case errors.As(err, &asked):
-		return hinted(fmt.Errorf("%s was not reached: %w", server, asked.Err), "is dialai serve running there? --server names another; without it the store of this computer is used")
+		return command.Hinted(fmt.Errorf("%s was not reached: %w", server, asked.Err), "is dialai serve running there? --server names another; without it the store of this computer is used")
 	}
-	return fmt.Errorf("%s: %w", r.a.flags.Server, err)
+	return fmt.Errorf("%s: %w", r.a.Flags.Server, err)
 }
 
 // Session returns a session as the server shows it.
@@ -252,7 +253,7 @@ func (r *remote) look(ctx context.Context, id specialist.SessionID, viewer machi
 
 // take makes a session of what was told.
 func (r *remote) take(ctx context.Context, v api.Session, viewer machine.SpecialistID) (*session.Session, error) {
-	m, err := r.a.parseMachine("machine.json", v.Machine)
+	m, err := r.a.ParseMachine("machine.json", v.Machine)
 	if err != nil {
 		return nil, err
 	}
@@ -495,7 +496,7 @@ func (r *remote) readMissing(ctx context.Context, id string) error {
 func (r *remote) begin(s *session.Session, after int64) {
 	own := *s
 	r.reader, r.after, r.record = &own, after, nil
-	r.a.sessionID = s.ID.String()
+	r.a.SessionID = s.ID.String()
 }
 
 // watches is how long the server is asked at a time whether a session has settled.
@@ -594,7 +595,7 @@ func (r *remote) tell() {
 		return
 	}
 	defer p.out.Flush() // its error stays with it, and end returns it
-	if p.a.flags.JSON {
+	if p.a.Flags.JSON {
 		for _, e := range record {
 			_ = render.JSON(p.out, e) // likewise
 		}
@@ -648,7 +649,7 @@ func (r *remote) Resume(ctx context.Context, id specialist.SessionID, o runner.R
 				if err == nil {
 					_, err = s.Program.Lift(s.State, o.Raise)
 				}
-				return nil, fail(exitUsage, err)
+				return nil, command.Fail(command.ExitUsage, err)
 			}
 			in.Raise = append(in.Raise, api.Raise{Limit: l.Limit, To: l.To})
 		}

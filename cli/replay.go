@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/guardlog"
 )
@@ -37,23 +38,23 @@ Exit codes: 0 equal, 1 a verdict differs, 3 wrong usage or file.`,
 func (a *app) replay(path, guards string) error {
 	switch {
 	case guards == "":
-		return fail(checkInvalid, hinted(errors.New("--guards is missing"), "dialai replay guard.jsonl --guards guards.json"))
+		return command.Fail(checkInvalid, command.Hinted(errors.New("--guards is missing"), "dialai replay guard.jsonl --guards guards.json"))
 	case guards == "-" && path == "-":
-		return fail(checkInvalid, errors.New("the log and the guards cannot both be read from stdin"))
+		return command.Fail(checkInvalid, errors.New("the log and the guards cannot both be read from stdin"))
 	}
 	c, states, err := a.loadAnyGuards(guards)
 	if err != nil {
-		return fail(checkInvalid, err)
+		return command.Fail(checkInvalid, err)
 	}
 	in, err := a.openLog(path)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out := bufio.NewWriter(a.out)
+	out := bufio.NewWriter(a.Out)
 	r := guardlog.NewReplay(guard.NewReplayer(c, states), func(d guardlog.ReplayDifference) error { return a.Difference(out, d) })
 	if err := guardlog.EachLine(in, r.Line); err != nil {
-		return fail(checkInvalid, errors.Join(err, out.Flush()))
+		return command.Fail(checkInvalid, errors.Join(err, out.Flush()))
 	}
 	sum := r.Summary()
 	if err := errors.Join(a.Replay(out, sum), out.Flush()); err != nil {
@@ -61,7 +62,7 @@ func (a *app) replay(path, guards string) error {
 	}
 	switch {
 	case sum.Different > 0:
-		return exit(replayDiffers)
+		return command.Exit(replayDiffers)
 	case sum.Malformed > 0 && sum.Malformed == sum.Lines: // nothing was compared, so nothing is equal
 		return notALog(path)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -66,12 +67,12 @@ the new limit. What a tenant may use in all is not raised for one session.`,
 // parseRaises reads the limits that --raise names.
 func parseRaises(texts []string, note string) (raises []guard.Raise, err error) {
 	if len(texts) > 0 && strings.TrimSpace(note) == "" {
-		return nil, hinted(usage("--raise needs a --note"), `say why, for the record: --note "worth it"`)
+		return nil, command.Hinted(command.Usage("--raise needs a --note"), `say why, for the record: --note "worth it"`)
 	}
 	for _, text := range texts {
 		at := strings.LastIndexByte(text, '=')
 		if at < 1 {
-			return nil, hinted(usage("--raise is %q, not LIMIT=VALUE", text), "such as --raise budget.hard_limit_usd=5")
+			return nil, command.Hinted(command.Usage("--raise is %q, not LIMIT=VALUE", text), "such as --raise budget.hard_limit_usd=5")
 		}
 		raises = append(raises, guard.Raise{Limit: text[:at], To: json.Number(text[at+1:])})
 	}
@@ -82,7 +83,7 @@ func parseRaises(texts []string, note string) (raises []guard.Raise, err error) 
 func (a *app) raiser(ctx context.Context, e *engine, s *session.Session, o *runner.ResumeOptions) error {
 	as, err := a.actor(ctx, e, s, string(o.SpecialistID))
 	if o.SpecialistID = machine.SpecialistID(as); err == nil && as == runner.Operator {
-		o.Note = fmt.Sprintf("%s (raised by %s)", o.Note, osUser())
+		o.Note = fmt.Sprintf("%s (raised by %s)", o.Note, command.OsUser())
 	}
 	return err
 }
@@ -97,7 +98,7 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 	if p.shadow, err = a.loadShadow(f.shadow); err != nil {
 		return err
 	}
-	e, err := a.engine(ctx, writes, p)
+	e, err := a.engine(ctx, command.Writes, p)
 	if err != nil {
 		return err
 	}
@@ -111,19 +112,19 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 			return err
 		}
 	}
-	o.Actor = localActor()
+	o.Actor = command.LocalActor()
 	if err := a.wind(s); err != nil {
 		return err
 	}
 	p.follow(s)
 	if p.shadow != nil {
-		if err := p.shadow.Follow(s, e.store.Records(ctx, s.ID, 1)); err != nil {
+		if err := p.shadow.Follow(s, e.Store.Records(ctx, s.ID, 1)); err != nil {
 			return err
 		}
 	}
 	if s, err = e.Resume(ctx, s.ID, o); err != nil {
 		if refused, ok := errors.AsType[*runner.Error](err); ok && refused.Code == session.BadRaise {
-			return fail(exitUsage, err)
+			return command.Fail(command.ExitUsage, err)
 		}
 		return err
 	}

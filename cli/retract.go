@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 )
@@ -26,9 +27,9 @@ once, and not after another human has reviewed it.`,
   dialai retract 0b9c1d3e-… 3 --as carol --note "I read the wrong invoice"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(note) == "" {
-				return hinted(usage("dialai retract needs a --note"), `say why, for the record: --note "I read the wrong invoice"`)
+				return command.Hinted(command.Usage("dialai retract needs a --note"), `say why, for the record: --note "I read the wrong invoice"`)
 			}
-			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), command.Writes, func(e *engine, out *bufio.Writer) error {
 				s, err := e.session(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -41,7 +42,7 @@ once, and not after another human has reviewed it.`,
 				if err != nil {
 					return err
 				}
-				s, err = e.Retract(cmd.Context(), runner.Retracting{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), Note: note, Actor: localActor()})
+				s, err = e.Retract(cmd.Context(), runner.Retracting{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), Note: note, Actor: command.LocalActor()})
 				if err != nil {
 					return err
 				}
@@ -51,6 +52,6 @@ once, and not after another human has reviewed it.`,
 	}
 	cmd.Flags().StringVar(&as, "as", "", "`who` takes the own ruling back (default: the state's only human)")
 	cmd.Flags().StringVar(&note, "note", "", "`why`, for the record")
-	_ = cmd.Flags().SetAnnotation("note", needed, []string{})
+	_ = cmd.Flags().SetAnnotation("note", command.Needed, []string{})
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/session"
@@ -21,12 +22,12 @@ what audits of these found, and how often humans err themselves. What such figur
 do not show is printed with them.`,
 		Example: `  dialai risk expense-approval
   dialai risk expense-approval --json | jq '.promises[].error'`,
-		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			r, err := report.RisksOf(ctx, e.Runner, args[0])
 			switch {
 			case err != nil:
 				return err
-			case a.flags.JSON:
+			case a.Flags.JSON:
 				return render.JSON(out, r)
 			}
 			waiting := 0

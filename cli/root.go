@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 )
 
@@ -49,20 +50,20 @@ what happened:
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runRoot(cmd, args, run) },
 	}
-	root.SetOut(a.out)
-	root.SetErr(a.err)
-	root.SetIn(a.in)
-	root.SetFlagErrorFunc(a.flagError)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetIn(a.In)
+	root.SetFlagErrorFunc(a.FlagError)
 	p := root.PersistentFlags()
-	p.StringVar(&a.flags.Store, "store", "", "`where` sessions are kept: a path, sqlite:PATH, memory:, or env for DATABASE_URL (default: dialai/dialai.db in the user's data directory)")
-	p.StringVar(&a.flags.Server, "server", "", "work at a server of dialai serve in place of a store: its `URL`, or unix:PATH")
-	p.StringVar(&a.flags.keyFile, "key-file", "", "the `file` with the key for --server (default: DIALAI_API_TOKEN, else, at this computer, its server-key)")
-	p.StringVar(&a.flags.pricesFile, "prices", "", "a `file` of what models cost, laid over the prices that are built in")
-	p.BoolVar(&a.flags.JSON, "json", false, "print JSON, one value a line")
-	p.BoolVarP(&a.flags.Quiet, "quiet", "q", false, "print only how it ended")
-	p.BoolVarP(&a.flags.Verbose, "verbose", "v", false, "say more, on stderr")
-	p.BoolVar(&a.flags.Full, "full", false, "print ids whole, and values however long they are")
-	p.BoolVar(&a.flags.allowOutside, "allow-outside", false, "let machine files name guards files outside their own folder")
+	p.StringVar(&a.Flags.Store, "store", "", "`where` sessions are kept: a path, sqlite:PATH, memory:, or env for DATABASE_URL (default: dialai/dialai.db in the user's data directory)")
+	p.StringVar(&a.Flags.Server, "server", "", "work at a server of dialai serve in place of a store: its `URL`, or unix:PATH")
+	p.StringVar(&a.Flags.KeyFile, "key-file", "", "the `file` with the key for --server (default: DIALAI_API_TOKEN, else, at this computer, its server-key)")
+	p.StringVar(&a.Flags.PricesFile, "prices", "", "a `file` of what models cost, laid over the prices that are built in")
+	p.BoolVar(&a.Flags.JSON, "json", false, "print JSON, one value a line")
+	p.BoolVarP(&a.Flags.Quiet, "quiet", "q", false, "print only how it ended")
+	p.BoolVarP(&a.Flags.Verbose, "verbose", "v", false, "say more, on stderr")
+	p.BoolVar(&a.Flags.Full, "full", false, "print ids whole, and values however long they are")
+	p.BoolVar(&a.Flags.AllowOutside, "allow-outside", false, "let machine files name guards files outside their own folder")
 	root.Flags().Bool("mcp", false, "serve MCP (not part of this version)")
 	root.Flags().Bool("version", false, "print the version of this program")
 	run.add(root, true)
@@ -78,7 +79,7 @@ func noEmptyFlags(cmd *cobra.Command, _ []string) (err error) {
 		if err != nil || !empty(f.Value) {
 			return
 		}
-		advice := render.Either(f.Annotations[needed] != nil, "the command needs one that says something", "give it a value, or leave it out")
+		advice := render.Either(f.Annotations[command.Needed] != nil, "the command needs one that says something", "give it a value, or leave it out")
 		err = cmd.FlagErrorFunc()(cmd, fmt.Errorf("--%s is empty: %s", f.Name, advice))
 	})
 	return err
@@ -118,7 +119,7 @@ func (a *app) addCommands(root *cobra.Command) {
 			}
 		}
 	}
-	root.AddCommand(environmentTopic())
+	root.AddCommand(command.EnvironmentTopic())
 	a.complete(root)
 }
 
@@ -130,9 +131,9 @@ func (a *app) complete(cmd *cobra.Command) {
 	}
 	switch {
 	case cmd.HasSubCommands() && cmd.RunE == nil:
-		cmd.RunE = needsSubcommand
+		cmd.RunE = command.NeedsSubcommand
 	case cmd.RunE != nil && cmd.Args == nil:
-		cmd.Args = arguments
+		cmd.Args = command.Arguments
 	}
 	if cmd.ValidArgsFunction == nil {
 		cmd.ValidArgsFunction = a.completeArgument
@@ -153,25 +154,25 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, run *runFlags) error {
 	case flag("version"):
 		return a.version()
 	case flag("mcp"):
-		return hinted(usage("the MCP server is not part of this version"), "run a machine file, or use the Go API")
+		return command.Hinted(command.Usage("the MCP server is not part of this version"), "run a machine file, or use the Go API")
 	case len(args) == 0:
 		a.hello()
-		return exit(exitUsage)
+		return command.Exit(command.ExitUsage)
 	case len(args) == 1:
 		return a.run(cmd.Context(), args[0], run)
 	}
 	if _, err := os.Stat(args[0]); err == nil {
-		return hinted(usage("dialai: %q is one argument too many", args[1]), "usage: dialai <machine-file>, and flags")
+		return command.Hinted(command.Usage("dialai: %q is one argument too many", args[1]), "usage: dialai <machine-file>, and flags")
 	}
-	return hinted(usage("unknown command %q", args[0]), "%s",
-		cmp.Or(a.suggestCommand(args[0]), "dialai takes one machine file, or a command with its arguments; dialai --help lists the commands"))
+	return command.Hinted(command.Usage("unknown command %q", args[0]), "%s",
+		cmp.Or(a.SuggestCommand(args[0]), "dialai takes one machine file, or a command with its arguments; dialai --help lists the commands"))
 }
 
 func exitHelp() string {
 	var b strings.Builder
 	b.WriteString("Exit codes:\n")
-	for _, e := range exitCodes {
-		fmt.Fprintf(&b, "  %-4d %s\n", e.code, e.text)
+	for _, e := range command.ExitCodes {
+		fmt.Fprintf(&b, "  %-4d %s\n", e.Code, e.Text)
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -189,7 +190,7 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return hinted(usage("there is no command %q to explain", strings.Join(args, " ")), "dialai --help lists the commands")
+				return command.Hinted(command.Usage("there is no command %q to explain", strings.Join(args, " ")), "dialai --help lists the commands")
 			}
 			target.InitDefaultHelpFlag()
 			return target.Help()

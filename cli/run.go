@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/lint"
 	"github.com/dialai/dialai/internal/planning"
@@ -52,7 +53,7 @@ func (f *runFlags) add(cmd *cobra.Command, starts bool) {
 		flags.StringVar(&f.as, "as", "", "the human `ID` as whom the session is started, whom approvals may exclude")
 		flags.StringArrayVar(&f.missing, "allow-missing", nil, "start without the specialist of this `ID` if it cannot be asked here")
 		flags.BoolVar(&f.strict, "strict", false, "refuse a machine that lint warns about")
-		complete(cmd, "mode", modes...)
+		command.Complete(cmd, "mode", modes...)
 	}
 	f.tapeFlags.add(cmd)
 	flags.IntVar(&f.maxSteps, "max-steps", runner.DefaultMaxSteps, "stop after that `number` of transitions")
@@ -70,14 +71,14 @@ func (f *runFlags) options() runner.RunOptions {
 func (f *runFlags) check() error {
 	switch {
 	case f.maxSteps < 1:
-		return usage("--max-steps is %d, it must be at least 1", f.maxSteps)
+		return command.Usage("--max-steps is %d, it must be at least 1", f.maxSteps)
 	case f.timeout <= 0:
-		return usage("--timeout is %s, it must be above 0", f.timeout)
+		return command.Usage("--timeout is %s, it must be above 0", f.timeout)
 	}
 	if err := f.tapeFlags.check(); err != nil {
 		return err
 	}
-	return oneOf("mode", f.mode, append(modes, "")...)
+	return command.OneOf("mode", f.mode, append(modes, "")...)
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -104,11 +105,11 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if err := oneStdin(stdinUse{"the machine file", path == "-"}, stdinUse{"the input of --input -", f.input == "-"},
-		stdinUse{"the guards of --guards -", f.shadow == "-"}, stdinUse{"the answers of --interactive", f.interactive}); err != nil {
+	if err := command.OneStdin(command.StdinUse{What: "the machine file", Is: path == "-"}, command.StdinUse{What: "the input of --input -", Is: f.input == "-"},
+		command.StdinUse{What: "the guards of --guards -", Is: f.shadow == "-"}, command.StdinUse{What: "the answers of --interactive", Is: f.interactive}); err != nil {
 		return err
 	}
-	m, err := a.loadMachine(path)
+	m, err := a.LoadMachine(path)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err := a.warnShort(m, f); err != nil {
 		return err
 	}
-	actor := localActor()
+	actor := command.LocalActor()
 	if f.as != "" {
 		actor.Humans = []string{f.as}
 	}
@@ -137,7 +138,7 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if deck == nil {
 		return a.begin(ctx, m, options, f)
 	}
-	a.tape = deck
+	a.Tape = deck
 	return deckError(a.begin(ctx, m, options, f), deck)
 }
 
@@ -149,7 +150,7 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 	if p.shadow, err = a.loadShadow(f.shadow); err != nil {
 		return err
 	}
-	e, err := a.engine(ctx, starts, p)
+	e, err := a.engine(ctx, command.Starts, p)
 	if err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 	s, err := e.Start(ctx, m, options)
 	switch {
 	case errors.Is(err, runner.ErrIllegal): // metaJson that is too large, and the like
-		return fail(exitUsage, err)
+		return command.Fail(command.ExitUsage, err)
 	case err != nil:
 		return err
 	}
@@ -175,7 +176,7 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 // everybody returns the specialists of a machine, those of its states and of its roster, with
 // those off that are switched off there.
 func everybody(ctx context.Context, e *engine, m *machine.Machine) ([]machine.Specialist, error) {
-	roster, err := e.store.Roster(ctx, m.Name())
+	roster, err := e.Store.Roster(ctx, m.Name())
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,7 @@ func everybody(ctx context.Context, e *engine, m *machine.Machine) ([]machine.Sp
 // warnKeys says which models that take part cannot be asked for lack of a key: their asks
 // are going to fail. Where cassettes answer, none is needed.
 func (a *app) warnKeys(e *engine, all []machine.Specialist) {
-	if a.tape != nil && a.tape.Playing() {
+	if a.Tape != nil && a.Tape.Playing() {
 		return
 	}
 	said := map[string]bool{}
@@ -206,9 +207,9 @@ func (a *app) warnKeys(e *engine, all []machine.Specialist) {
 		if s.ModelID == "" || s.Off() || said[s.SpecialistID] {
 			continue
 		}
-		if err := e.models.Ready(s.ModelID, s.Provider); err != nil {
+		if err := e.Models.Ready(s.ModelID, s.Provider); err != nil {
 			said[s.SpecialistID] = true
-			fmt.Fprintf(a.err, "warning: specialist %q cannot be asked: %s\n", render.Clean(s.SpecialistID), render.Clean(err.Error()))
+			fmt.Fprintf(a.Err, "warning: specialist %q cannot be asked: %s\n", render.Clean(s.SpecialistID), render.Clean(err.Error()))
 		}
 	}
 }
@@ -225,10 +226,10 @@ func (a *app) warnStarter(m *machine.Machine, all []machine.Specialist, as strin
 	if as == "" || len(humans) == 0 || slices.Contains(humans, as) {
 		return
 	}
-	fmt.Fprintf(a.err, "warning: machine %q has no human %q%s\n", render.Clean(m.Name()), render.Clean(as),
+	fmt.Fprintf(a.Err, "warning: machine %q has no human %q%s\n", render.Clean(m.Name()), render.Clean(as),
 		render.When(m.Starters(), ": approvals that exclude who has started the session exclude nobody"))
 	if hint := machine.DidYouMean(as, humans); hint != "" {
-		fmt.Fprintf(a.err, "    hint: %s\n", render.Clean(hint))
+		fmt.Fprintf(a.Err, "    hint: %s\n", render.Clean(hint))
 	}
 }
 
@@ -256,7 +257,7 @@ func (a *app) carryOn(ctx context.Context, e *engine, p *printer, id specialist.
 // finish prints where a session was left and ends the command.
 func (a *app) finish(ctx context.Context, e *engine, p *printer, r runner.Result) error {
 	code, err := p.end(r, func() (runner.Question, error) { return a.question(ctx, e, r.Session) })
-	if err == nil && r.Status == session.NeedsHuman.String() && !a.flags.JSON {
+	if err == nil && r.Status == session.NeedsHuman.String() && !a.Flags.JSON {
 		if _, err := a.actors(ctx, e, r.Session); err != nil {
 			p.hint("%s", render.Clean(err.Error()))
 		}
@@ -264,13 +265,13 @@ func (a *app) finish(ctx context.Context, e *engine, p *printer, r runner.Result
 	if err != nil { // it could not be told
 		return err
 	}
-	return exit(code)
+	return command.Exit(code)
 }
 
 // warn prints lint findings if --verbose or --strict asks for them; under
 // --strict they are errors.
 func (a *app) warn(m *machine.Machine, strict bool) error {
-	if !a.flags.Verbose && !strict {
+	if !a.Flags.Verbose && !strict {
 		return nil
 	}
 	priced, err := a.priced(m)
@@ -282,10 +283,10 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 		return p.Info || p.Code == planning.Dangling // who is registered is known when the session starts
 	})
 	for _, f := range findings {
-		fmt.Fprintln(a.err, render.Problem(f, machine.Problem.Warning))
+		fmt.Fprintln(a.Err, render.Problem(f, machine.Problem.Warning))
 	}
 	if strict && len(findings) > 0 {
-		return usage("%s, and --strict makes warnings errors", render.Plural(len(findings), "warning"))
+		return command.Usage("%s, and --strict makes warnings errors", render.Plural(len(findings), "warning"))
 	}
 	return nil
 }
@@ -294,15 +295,15 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 // not taken out of what services answer, since they might as well be words. On
 // cassettes nobody is sent any.
 func (a *app) warnShort(m *machine.Machine, f *runFlags) error {
-	if f.replay != "" || !a.flags.Verbose && !f.strict {
+	if f.replay != "" || !a.Flags.Verbose && !f.strict {
 		return nil
 	}
-	short := webhook.ShortSecrets(m, a.lookup)
+	short := webhook.ShortSecrets(m, a.Lookup)
 	for _, name := range short {
-		fmt.Fprintf(a.err, "warning: what %s holds is so short that it is not taken out of answers; use a token of %d bytes or more\n", name, webhook.MinSecret)
+		fmt.Fprintf(a.Err, "warning: what %s holds is so short that it is not taken out of answers; use a token of %d bytes or more\n", name, webhook.MinSecret)
 	}
 	if f.strict && len(short) > 0 {
-		return usage("%s, and --strict makes warnings errors", render.Plural(len(short), "warning"))
+		return command.Usage("%s, and --strict makes warnings errors", render.Plural(len(short), "warning"))
 	}
 	return nil
 }

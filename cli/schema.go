@@ -14,7 +14,7 @@ func (a *app) schemaCommand() *cobra.Command {
 complete and check machine files as they are written.`,
 		Example: `  dialai schema > machine.schema.json`,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.out.Write(machine.FileSchema())
+			_, err := a.Out.Write(machine.FileSchema())
 			return err
 		},
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/driver"
@@ -85,10 +86,10 @@ Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, f) },
 	}
 	f.register(cmd.Flags())
-	complete(cmd, "auth", authKeys, authNone)
-	complete(cmd, "drive", "on", "off")
-	complete(cmd, "log-level", "debug", "info", "warn", "error")
-	complete(cmd, "log-format", "text", "json")
+	command.Complete(cmd, "auth", authKeys, authNone)
+	command.Complete(cmd, "drive", "on", "off")
+	command.Complete(cmd, "log-level", "debug", "info", "warn", "error")
+	command.Complete(cmd, "log-format", "text", "json")
 	return cmd
 }
 
@@ -127,29 +128,29 @@ func (f *serveFlags) check() error {
 		flag, value string
 		known       []string
 	}{{"auth", f.auth, []string{authKeys, authNone, ""}}, {"drive", f.drive, []string{"on", "off"}}, {"log-level", f.logLevel, []string{"debug", "info", "warn", "error"}}, {"log-format", f.logFormat, []string{"text", "json", ""}}} {
-		if err := oneOf(c.flag, c.value, c.known...); err != nil {
+		if err := command.OneOf(c.flag, c.value, c.known...); err != nil {
 			return err
 		}
 	}
 	for _, o := range f.origins {
 		if u, err := url.Parse(o); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" {
-			return hinted(usage("--cors-origin is %q, not the origin of a page", o), "such as https://console.example.com; every page of the web (*) cannot be let in")
+			return command.Hinted(command.Usage("--cors-origin is %q, not the origin of a page", o), "such as https://console.example.com; every page of the web (*) cannot be let in")
 		}
 	}
 	for _, p := range f.proxies {
 		if _, err := netip.ParsePrefix(p); err != nil {
-			return hinted(usage("--behind-proxy is %q, which names no addresses", p), "such as 10.0.0.0/8, or 192.0.2.7/32 for one")
+			return command.Hinted(command.Usage("--behind-proxy is %q, which names no addresses", p), "such as 10.0.0.0/8, or 192.0.2.7/32 for one")
 		}
 	}
 	switch {
 	case (f.cert == "") != (f.key == ""):
-		return usage("--tls-cert and --tls-key: one needs the other")
+		return command.Usage("--tls-cert and --tls-key: one needs the other")
 	case f.workers < 1, f.perMachine < 1:
-		return usage("--workers and --per-machine must be at least 1")
+		return command.Usage("--workers and --per-machine must be at least 1")
 	case !(f.rates.Read >= 0 && f.rates.Write >= 0):
-		return usage("--rate-read and --rate-write must not be below 0")
+		return command.Usage("--rate-read and --rate-write must not be below 0")
 	case f.waitMax <= 0, f.grace <= 0:
-		return usage("--wait-max and --grace must be above 0")
+		return command.Usage("--wait-max and --grace must be above 0")
 	}
 	return nil
 }
@@ -195,10 +196,10 @@ func (f *serveFlags) checkAddresses() error {
 		}
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
-			return hinted(usage("--listen is %q, not HOST:PORT or unix:PATH", address), "such as 127.0.0.1:8420")
+			return command.Hinted(command.Usage("--listen is %q, not HOST:PORT or unix:PATH", address), "such as 127.0.0.1:8420")
 		}
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && (f.auth != authKeys || f.cert == "" && len(f.proxies) == 0) {
-			return hinted(usage("--listen %s is for others, too, and needs keys and TLS", address), "make keys with dialai keys, add --tls-cert FILE --tls-key FILE, or --behind-proxy where a proxy does TLS, or listen at 127.0.0.1")
+			return command.Hinted(command.Usage("--listen %s is for others, too, and needs keys and TLS", address), "make keys with dialai keys, add --tls-cert FILE --tls-key FILE, or --behind-proxy where a proxy does TLS, or listen at 127.0.0.1")
 		}
 	}
 	return nil
@@ -223,7 +224,7 @@ func (f *serveFlags) checkCertificate() error {
 	}
 	_, err := (&certificate{certFile: f.cert, keyFile: f.key}).load()
 	if err != nil {
-		return fail(exitUsage, err)
+		return command.Fail(command.ExitUsage, err)
 	}
 	return nil
 }
@@ -277,7 +278,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	again.log = log
 	var carry *driver.Driver
 	var web *server.Server
-	e, err := a.engineFor(ctx, starts, func(c session.Change) {
+	e, err := a.EngineFor(ctx, command.Starts, func(c session.Change) {
 		carry.Observer("")(c)
 		web.Observer(c)
 	}, f.auth != authKeys)
@@ -286,7 +287,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	}
 	defer e.Close()
 	driving := driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log}
-	if file, ok := e.store.(*store.SQLite); ok {
+	if file, ok := e.Store.(*store.SQLite); ok {
 		if driving.Lock, err = file.DriverLock(); err != nil {
 			return err
 		}
@@ -302,8 +303,8 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 		return err
 	}
 	hangup := func() { again.again(web) }
-	a.hangup.Store(&hangup)
-	defer a.hangup.Store(nil)
+	a.Hangup.Store(&hangup)
+	defer a.Hangup.Store(nil)
 	return a.serveUntil(ctx, f, e, web, carry, listeners)
 }
 
@@ -315,7 +316,7 @@ type closableControl interface {
 
 // openControl opens what the server remembers: a file beside the store, or the one that is named.
 func (a *app) openControl(ctx context.Context, name string) (closableControl, error) {
-	if path, err := a.storePath(); err != nil || path == "" && name == "" {
+	if path, err := a.StorePath(); err != nil || path == "" && name == "" {
 		return control.NewMemory(), err
 	}
 	path, err := (&keys{app: a, control: name}).path()
@@ -341,20 +342,20 @@ func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Stor
 	if f.auth == authNone {
 		return server.Local(""), nil
 	}
-	list := []server.Authenticator{server.Keys(remembers, clock)}
-	if token := a.env("DIALAI_API_TOKEN"); token != "" {
+	list := []server.Authenticator{server.Keys(remembers, command.Clock)}
+	if token := a.Env("DIALAI_API_TOKEN"); token != "" {
 		if len(token) < minToken {
-			return nil, usage("DIALAI_API_TOKEN has fewer than %d characters", minToken)
+			return nil, command.Usage("DIALAI_API_TOKEN has fewer than %d characters", minToken)
 		}
 		list = append(list, server.Administrator("token", token))
 		f.auth = authKeys
 	}
-	if path := a.env(tokensFile); path != "" {
+	if path := a.Env(tokensFile); path != "" {
 		keys, err := a.readTokens(path)
 		if err != nil {
-			return nil, fail(exitUsage, err)
+			return nil, command.Fail(command.ExitUsage, err)
 		}
-		again.tokens = server.NewTokens(keys, clock)
+		again.tokens = server.NewTokens(keys, command.Clock)
 		list = append(list, again.tokens)
 		f.auth = authKeys
 	}
@@ -379,22 +380,22 @@ func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Stor
 }
 
 // serverConfig says what the server is made of.
-func (a *app) serverConfig(f *serveFlags, e *localEngine, log *slog.Logger) server.Config {
+func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) server.Config {
 	checks := runner.Checks()
 	checks.Model, checks.Secret = llm.CheckModel, packs.HoldsSecret
-	_, shared := e.store.(*store.SQLite)
+	_, shared := e.Store.(*store.SQLite)
 	var proxies []netip.Prefix
 	for _, p := range f.proxies {
 		proxies = append(proxies, netip.MustParsePrefix(p)) // it was checked
 	}
 	return server.Config{
 		Proxies: proxies,
-		Runner:  e.Runner, Checks: checks, Hosts: f.names(a.env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: buildInfo().Version, Log: log, Shared: shared,
+		Runner:  e.Runner, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: buildInfo().Version, Log: log, Shared: shared,
 	}
 }
 
 // serveUntil serves and carries on until ctx ends, and then lets what is under way end.
-func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *localEngine, web *server.Server, carry *driver.Driver, listeners []net.Listener) error {
+func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *command.Engine, web *server.Server, carry *driver.Driver, listeners []net.Listener) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
@@ -402,12 +403,12 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *localEngine, web
 	if f.cert != "" {
 		c := &certificate{certFile: f.cert, keyFile: f.key}
 		if _, err := c.load(); err != nil {
-			return fail(exitUsage, err)
+			return command.Fail(command.ExitUsage, err)
 		}
 		listening.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.load() }
 	}
 	work.Go(func() { stop(web.Serve(ctx, listening)) })
-	_, shared := e.store.(*store.SQLite)
+	_, shared := e.Store.(*store.SQLite)
 	if f.drive == "on" {
 		work.Go(func() {
 			if err := carry.Run(ctx, driver.Tenant{Runner: e.Runner, Shared: shared}); err != nil {
@@ -426,10 +427,10 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *localEngine, web
 func (a *app) logger(f *serveFlags, level *slog.LevelVar) *slog.Logger {
 	_ = level.UnmarshalText([]byte(f.logLevel)) // it was checked
 	o := &slog.HandlerOptions{Level: level}
-	if f.logFormat == "json" || f.logFormat == "" && !render.IsTerminal(a.err) {
-		return slog.New(slog.NewJSONHandler(a.err, o))
+	if f.logFormat == "json" || f.logFormat == "" && !render.IsTerminal(a.Err) {
+		return slog.New(slog.NewJSONHandler(a.Err, o))
 	}
-	return slog.New(slog.NewTextHandler(a.err, o))
+	return slog.New(slog.NewTextHandler(a.Err, o))
 }
 
 // A servingLine is what serve prints with --json once it listens.
@@ -447,25 +448,25 @@ func (a *app) tellServing(f *serveFlags, listeners []net.Listener) error {
 		line.URLs = append(line.URLs, urlOf(l.Addr(), f.cert != ""))
 	}
 	if f.auth != authNone {
-		path, err := a.serverKeyPath()
+		path, err := a.ServerKeyPath()
 		if err != nil {
 			return err
 		}
 		line.KeyFile = path
 	}
 	switch {
-	case a.flags.JSON:
-		return render.JSON(a.out, line)
-	case a.flags.Quiet:
+	case a.Flags.JSON:
+		return render.JSON(a.Out, line)
+	case a.Flags.Quiet:
 		return nil
 	}
-	path, err := a.storePath()
+	path, err := a.StorePath()
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "dialai serves %s (store %s)\n", strings.Join(line.URLs, ", "), cmp.Or(path, "memory:"))
+	fmt.Fprintf(a.Out, "dialai serves %s (store %s)\n", strings.Join(line.URLs, ", "), cmp.Or(path, "memory:"))
 	if line.KeyFile != "" && !strings.HasPrefix(line.URLs[0], "unix:") {
-		fmt.Fprintf(a.out, "  curl -H \"Authorization: Bearer $(cat %s)\" %s/v1\n", render.Quote(line.KeyFile), line.URLs[0])
+		fmt.Fprintf(a.Out, "  curl -H \"Authorization: Bearer $(cat %s)\" %s/v1\n", render.Quote(line.KeyFile), line.URLs[0])
 	}
 	return nil
 }
@@ -482,7 +483,7 @@ func urlOf(address net.Addr, secure bool) string {
 
 // serverKey returns the key of this computer, and makes it if there is none.
 func (a *app) serverKey() (string, error) {
-	path, err := a.serverKeyPath()
+	path, err := a.ServerKeyPath()
 	if err != nil {
 		return "", err
 	}
@@ -494,7 +495,7 @@ func (a *app) serverKey() (string, error) {
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return readServerKey(path)
+		return command.ReadServerKey(path)
 	}
 	if err != nil {
 		return "", err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/internal/files"
@@ -58,12 +59,12 @@ func serveSettings(cmd *cobra.Command) map[string]*pflag.Flag {
 // configure takes up what the environment and the file say where no flag does.
 func (a *app) configure(f *serveFlags, cmd *cobra.Command) error {
 	flags := cmd.Flags()
-	if port := a.env("DIALAI_PORT"); port != "" && !flags.Changed("listen") {
+	if port := a.Env("DIALAI_PORT"); port != "" && !flags.Changed("listen") {
 		if err := flags.Set("listen", "127.0.0.1:"+port); err != nil {
 			return err
 		}
 	}
-	if text := a.env("DIALAI_CORS_ORIGINS"); text != "" && !flags.Changed("cors-origin") {
+	if text := a.Env("DIALAI_CORS_ORIGINS"); text != "" && !flags.Changed("cors-origin") {
 		for origin := range strings.SplitSeq(text, ",") {
 			if err := flags.Set("cors-origin", strings.TrimSpace(origin)); err != nil {
 				return err
@@ -78,7 +79,7 @@ func (a *app) configure(f *serveFlags, cmd *cobra.Command) error {
 
 // readConfig sets the flags that a file has and nothing else has set.
 func (a *app) readConfig(path string, known map[string]*pflag.Flag) error {
-	data, err := a.readFile(path, files.ServerConfig)
+	data, err := a.ReadFile(path, files.ServerConfig)
 	if err != nil {
 		return err
 	}
@@ -170,23 +171,23 @@ func (a *app) tellSettings(f *serveFlags, cmd *cobra.Command) error {
 		out.Settings["listen"] = []string{defaultListen}
 	}
 	for _, name := range []string{"DIALAI_API_TOKEN", "DIALAI_SERVER_KEY"} {
-		if a.env(name) != "" {
+		if a.Env(name) != "" {
 			out.Settings[name] = "[set]"
 		}
 	}
 	for _, name := range []string{tokensFile, "DIALAI_PUBLIC_URL"} {
-		if text := a.env(name); text != "" {
+		if text := a.Env(name); text != "" {
 			out.Settings[name] = packs.Redact(text)
 		}
 	}
-	if a.flags.JSON {
-		return render.JSON(a.out, out)
+	if a.Flags.JSON {
+		return render.JSON(a.Out, out)
 	}
 	var rows [][]string
 	for _, name := range slices.Sorted(maps.Keys(out.Settings)) {
 		rows = append(rows, []string{name, strings.Trim(fmt.Sprint(out.Settings[name]), "[]")})
 	}
-	return render.Table(a.out, rows)
+	return render.Table(a.Out, rows)
 }
 
 // A storedToken is an entry of the file of tokens: a key that is kept as its hash, and one grant.
@@ -200,7 +201,7 @@ type storedToken struct {
 
 // readTokens reads the file that DIALAI_TOKENS_FILE names.
 func (a *app) readTokens(path string) (keys []control.Key, err error) {
-	data, err := readPrivate(path, files.Tokens)
+	data, err := command.ReadPrivate(path, files.Tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +264,7 @@ type reloading struct {
 // again reads the files again. What is wrong in one changes nothing of it, and is logged.
 func (r *reloading) again(web *server.Server) {
 	if r.tokens != nil {
-		if keys, err := r.app.readTokens(r.app.env(tokensFile)); err != nil {
+		if keys, err := r.app.readTokens(r.app.Env(tokensFile)); err != nil {
 			r.log.Error("the tokens stay as they were", "error", packs.Redact(err.Error()))
 		} else {
 			r.tokens.Set(keys)

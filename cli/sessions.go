@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -39,10 +40,10 @@ every one, and so does --json.`,
   dialai sessions --status needs_human --machine triage --since 2h
   dialai sessions --json | jq -r .sessionId`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.read(cmd.Flags().Changed("limit"), a.flags.JSON); err != nil {
+			if err := f.read(cmd.Flags().Changed("limit"), a.Flags.JSON); err != nil {
 				return err
 			}
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error { return a.sessions(cmd.Context(), e, out, f.query) })
+			return a.with(cmd.Context(), command.Reads, func(e *engine, out *bufio.Writer) error { return a.sessions(cmd.Context(), e, out, f.query) })
 		},
 	}
 	cmd.Flags().StringVar(&f.query.MachineName, "machine", "", "only sessions of the machine of this `name`")
@@ -52,7 +53,7 @@ every one, and so does --json.`,
 	cmd.Flags().BoolVar(&f.live, "live", false, "only sessions that have not ended")
 	cmd.Flags().IntVar(&f.query.Limit, "limit", newestShown, "only the newest so many; 0 shows all")
 	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions")
-	complete(cmd, "status", statusNames()...)
+	command.Complete(cmd, "status", statusNames()...)
 	return cmd
 }
 
@@ -68,11 +69,11 @@ func (f *listFlags) read(limited, json bool) error {
 	q := &f.query
 	switch {
 	case q.Limit < 0:
-		return usage("--limit is %d, it must be 0 (all) or more", q.Limit)
+		return command.Usage("--limit is %d, it must be 0 (all) or more", q.Limit)
 	case f.all && limited:
-		return usage("--all and --limit: give one of them")
+		return command.Usage("--all and --limit: give one of them")
 	case f.live && len(f.statuses) > 0:
-		return hinted(usage("--live and --status: give one of them"), "--live is --status running,needs_human")
+		return command.Hinted(command.Usage("--live and --status: give one of them"), "--live is --status running,needs_human")
 	case f.all, json && !limited:
 		q.Limit = 0
 	}
@@ -82,14 +83,14 @@ func (f *listFlags) read(limited, json bool) error {
 	for _, name := range f.statuses {
 		var s session.Status
 		if err := s.UnmarshalText([]byte(name)); err != nil {
-			return hinted(usage("--status is %q", name), "it may be %s", strings.Join(statusNames(), ", "))
+			return command.Hinted(command.Usage("--status is %q", name), "it may be %s", strings.Join(statusNames(), ", "))
 		}
 		if !slices.Contains(q.Statuses, s) {
 			q.Statuses = append(q.Statuses, s)
 		}
 	}
 	var err error
-	q.UpdatedAfter, err = sinceTime(f.since, now())
+	q.UpdatedAfter, err = sinceTime(f.since, command.Now())
 	return err
 }
 
@@ -101,16 +102,16 @@ func sinceTime(text string, before specialist.Time) (specialist.Time, error) {
 	if t, err := dateOf(text); err == nil {
 		return t - 1, nil
 	}
-	d, err := parseDays(text)
+	d, err := command.ParseDays(text)
 	if err != nil || d <= 0 {
-		return 0, hinted(usage("--since is %q", text), "it is a date such as 2026-01-31, or how long ago, such as 30d or 2h")
+		return 0, command.Hinted(command.Usage("--since is %q", text), "it is a date such as 2026-01-31, or how long ago, such as 30d or 2h")
 	}
 	return max(before-specialist.Time(d.Milliseconds()), 1), nil
 }
 
 // sessions lists the newest sessions of a query, the newest last; all of them page by page.
 func (a *app) sessions(ctx context.Context, e *engine, out *bufio.Writer, q session.ListQuery) error {
-	if a.flags.JSON && q.Limit == 0 {
+	if a.Flags.JSON && q.Limit == 0 {
 		var unread []error
 		for sum, err := range e.each(ctx, q) {
 			if err != nil {
@@ -141,7 +142,7 @@ func (a *app) sessions(ctx context.Context, e *engine, out *bufio.Writer, q sess
 		list = list[:limit]
 	}
 	slices.Reverse(list)
-	return errors.Join(a.Sessions(out, list, more, now()), errors.Join(unread...))
+	return errors.Join(a.Sessions(out, list, more, command.Now()), errors.Join(unread...))
 }
 
 // each yields the summaries of a query, page by page as they are read.

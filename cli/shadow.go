@@ -19,14 +19,14 @@ func (a *app) loadShadow(path string) (*guardlog.Shadow, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := a.readFile(path, files.Guards)
+	data, err := a.ReadFile(path, files.Guards)
 	if err != nil {
 		return nil, err
 	}
 	var c *guard.Config
 	var states map[string]*guard.Config
 	if holdsMachine(path, data) {
-		m, err := a.parseMachine(path, data)
+		m, err := a.ParseMachine(path, data)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func (a *app) loadShadow(path string) (*guardlog.Shadow, error) {
 // shadowed shows the steps on which guards and shadow differ.
 func (p *printer) shadowed(lines []guardlog.ShadowLine) {
 	for _, l := range lines {
-		if p.a.flags.JSON {
+		if p.a.Flags.JSON {
 			_ = render.JSON(p.out, l) // its error stays with out, and end returns it
 			continue
 		}
@@ -67,9 +67,9 @@ func (p *printer) endShadow(r runner.Result) error {
 	switch {
 	case err != nil:
 		p.hint("the shadow could not follow the session: %s", render.Clean(err.Error()))
-	case p.a.flags.JSON:
+	case p.a.Flags.JSON:
 		return render.JSON(p.out, sum)
-	case !p.a.flags.Quiet:
+	case !p.a.Flags.Quiet:
 		fmt.Fprintf(p.out, "Shadow: %s judged without effect, %d equal, %d different, %d undecidable\n", render.Plural(sum.Checks, "step"), sum.Equal, sum.Different, sum.Undecidable)
 	}
 	return nil

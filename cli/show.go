@@ -41,9 +41,9 @@ decide, each choice as a command to copy.`,
 			switch {
 			case err != nil:
 				return err
-			case a.flags.JSON:
+			case a.Flags.JSON:
 				return render.JSON(out, e.view(s, q))
-			case a.flags.Quiet:
+			case a.Flags.Quiet:
 				_, err = fmt.Fprintf(out, "%s %s\n", s.Status, render.Clean(s.State.Name))
 				return err
 			}
@@ -137,7 +137,7 @@ func (a *app) show(out io.Writer, s *session.Session, v session.SessionView, q r
 
 // remarkViewer says on stderr of somebody who looks that they do not decide in the state.
 func (a *app) remarkViewer(ctx context.Context, e *engine, s *session.Session, viewer string) error {
-	if viewer == "" || a.flags.Quiet || !s.Status.Live() {
+	if viewer == "" || a.Flags.Quiet || !s.Status.Live() {
 		return nil
 	}
 	humans, declared, err := e.Humans(ctx, s)
@@ -157,9 +157,9 @@ func (a *app) remarkViewer(ctx context.Context, e *engine, s *session.Session, v
 	if hint == "" && len(humans) > 0 {
 		hint = "those who do: " + strings.Join(humans, ", ")
 	}
-	fmt.Fprintf(a.err, "warning: %s\n", render.Clean(text))
+	fmt.Fprintf(a.Err, "warning: %s\n", render.Clean(text))
 	if hint != "" {
-		fmt.Fprintf(a.err, "    hint: %s\n", render.Clean(hint))
+		fmt.Fprintf(a.Err, "    hint: %s\n", render.Clean(hint))
 	}
 	return nil
 }
@@ -189,16 +189,16 @@ func (a *app) printChoices(out io.Writer, item runner.Question) {
 func (a *app) printTransitions(out io.Writer, item runner.Question) {
 	open, closed := render.Choices(item)
 	for _, t := range open {
-		if a.keeps() {
+		if a.Keeps() {
 			fmt.Fprintf(out, "  %s\n", a.decideCommandFor(item, t))
 		} else {
 			fmt.Fprintf(out, "  %s → %s\n", render.Clean(t.Name), render.Clean(t.Target))
 		}
-		if !a.flags.Quiet {
+		if !a.Flags.Quiet {
 			render.Meaning(out, t)
 		}
 	}
-	if !a.flags.Quiet {
-		a.Closed(out, render.PaintFor(out, a.env), closed)
+	if !a.Flags.Quiet {
+		a.Closed(out, render.PaintFor(out, a.Env), closed)
 	}
 }

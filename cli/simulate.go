@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
@@ -92,19 +93,19 @@ Exit codes: 0 done, 2 wrong usage or file.`,
 func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) error {
 	switch {
 	case f.rounds < 1 || f.rounds > mostRounds:
-		return usage("--rounds is %d: it may be 1 to %d", f.rounds, mostRounds)
+		return command.Usage("--rounds is %d: it may be 1 to %d", f.rounds, mostRounds)
 	case f.runs < 1 || f.runs > mostRuns:
-		return usage("--runs is %d: it may be 1 to %d", f.runs, mostRuns)
+		return command.Usage("--runs is %d: it may be 1 to %d", f.runs, mostRuns)
 	case len(args) == 0 && f.spec == "":
-		return hinted(usage("dialai simulate: name a machine file, or a panel with --spec"), "dialai simulate --help shows a panel")
+		return command.Hinted(command.Usage("dialai simulate: name a machine file, or a panel with --spec"), "dialai simulate --help shows a panel")
 	}
-	if err := oneStdin(stdinUse{"the machine file", len(args) > 0 && args[0] == "-"}, stdinUse{"the panel", f.spec == "-"}, stdinUse{"the input of --input -", f.input == "-"}); err != nil {
+	if err := command.OneStdin(command.StdinUse{What: "the machine file", Is: len(args) > 0 && args[0] == "-"}, command.StdinUse{What: "the panel", Is: f.spec == "-"}, command.StdinUse{What: "the input of --input -", Is: f.input == "-"}); err != nil {
 		return err
 	}
-	c := simulate.Config{Registry: a.registry, Rounds: f.rounds, Runs: f.runs, Seed: f.seed, Example: example}
+	c := simulate.Config{Registry: a.Registry, Rounds: f.rounds, Runs: f.runs, Seed: f.seed, Example: example}
 	var err error
 	if len(args) > 0 {
-		if c.Machine, err = a.loadMachine(args[0]); err != nil {
+		if c.Machine, err = a.LoadMachine(args[0]); err != nil {
 			return err
 		}
 	}
@@ -112,20 +113,20 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 		return err
 	}
 	if c.Panel, err = a.panel(c.Machine, f.spec); err != nil {
-		return fail(exitUsage, err)
+		return command.Fail(command.ExitUsage, err)
 	}
 	if f.plot != "" && !strings.EqualFold(filepath.Ext(f.plot), ".svg") {
-		return hinted(usage("--plot %q: plots are written as SVG", f.plot), "name a file that ends in .svg; browsers and most viewers show it")
+		return command.Hinted(command.Usage("--plot %q: plots are written as SVG", f.plot), "name a file that ends in .svg; browsers and most viewers show it")
 	}
-	m := render.NewMeter(a.screen(), "simulating", "rounds")
+	m := render.NewMeter(a.Screen(), "simulating", "rounds")
 	c.Progress = func(done, of int) { m.At(int64(done), int64(of)) }
 	r, err := simulate.Run(ctx, c)
 	m.Stop()
 	if refused, ok := errors.AsType[*runner.Error](err); ok && refused.Code == session.CodeInvalidInput {
-		err = fail(exitUsage, refused)
+		err = command.Fail(command.ExitUsage, refused)
 	}
 	if errors.Is(err, simulate.ErrPanel) {
-		return fail(exitUsage, err)
+		return command.Fail(command.ExitUsage, err)
 	}
 	if err != nil {
 		return err
@@ -135,7 +136,7 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 			return fmt.Errorf("writing the plot: %w", err)
 		}
 	}
-	out := bufio.NewWriter(a.out)
+	out := bufio.NewWriter(a.Out)
 	return errors.Join(a.Simulation(out, r), out.Flush())
 }
 
@@ -153,7 +154,7 @@ func (a *app) panel(m *machine.Machine, path string) (p simulate.Panel, err erro
 	if path == "" {
 		return simulate.DefaultPanel(m), nil
 	}
-	data, err := a.readFile(path, files.Machine)
+	data, err := a.ReadFile(path, files.Machine)
 	if err != nil {
 		return p, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -25,8 +26,8 @@ decide, in any session of that machine; its alignment is kept.`,
 		Example: `  dialai specialists triage
   dialai specialists disable triage ai-router
   dialai specialists enable triage ai-router`,
-		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			roster, err := e.store.Roster(ctx, args[0])
+		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			roster, err := e.Store.Roster(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -50,16 +51,16 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 		Use: name + " <machine> <specialist>", Short: short,
 		Long:    short + ", for every session of a machine of that name.\nWho did it is recorded; dialai log --machine shows it.",
 		Example: "  dialai specialists " + name + " triage ai-router",
-		RunE: a.on(writes, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			err := e.Switch(ctx, args[0], machine.SpecialistID(args[1]), runner.Switching{On: on, Actor: *localActor()})
+		RunE: a.on(command.Writes, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			err := e.Switch(ctx, args[0], machine.SpecialistID(args[1]), runner.Switching{On: on, Actor: *command.LocalActor()})
 			if err == nil && on {
 				err = a.warnDisabled(ctx, e, args[0], args[1])
 			}
 			switch {
-			case err != nil || a.flags.Quiet:
+			case err != nil || a.Flags.Quiet:
 				return err
-			case a.flags.JSON:
-				roster, err := e.store.Roster(ctx, args[0])
+			case a.Flags.JSON:
+				roster, err := e.Store.Roster(ctx, args[0])
 				if err != nil {
 					return err
 				}
@@ -73,7 +74,7 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 
 // warnDisabled says on stderr that somebody stays off whom a definition itself disables.
 func (a *app) warnDisabled(ctx context.Context, e *engine, machineName, id string) error {
-	definitions, err := e.store.Definitions(ctx, machineName)
+	definitions, err := e.Store.Definitions(ctx, machineName)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (a *app) warnDisabled(ctx context.Context, e *engine, machineName, id strin
 			list = append(list, m.States()[i].Roster...)
 		}
 		if slices.ContainsFunc(list, func(s machine.Specialist) bool { return s.SpecialistID == id && s.Off() }) {
-			fmt.Fprintf(a.err, "warning: a machine file of %s itself disables %s, and this does not change that\n    hint: remove it from the file, then start a new session: those that run keep their file\n", render.Clean(machineName), render.Clean(id))
+			fmt.Fprintf(a.Err, "warning: a machine file of %s itself disables %s, and this does not change that\n    hint: remove it from the file, then start a new session: those that run keep their file\n", render.Clean(machineName), render.Clean(id))
 			return nil
 		}
 	}

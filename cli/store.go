@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
@@ -33,7 +34,7 @@ from nothing stays as it is: the secret that audits are drawn by, the audit of m
 damaged log or definition is reported, and nothing is changed.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.maintain(cmd.Context(), writes, "rebuilt", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
+			return a.maintain(cmd.Context(), command.Writes, "rebuilt", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
 				return s.Rebuild(ctx, session.NewPrograms(), acceptCut)
 			})
 		},
@@ -63,11 +64,11 @@ printed it is still there as it was.`,
 			if head != "" {
 				h, err := store.ParseHead(strings.TrimSpace(head))
 				if err != nil {
-					return usage("%v", err)
+					return command.Usage("%v", err)
 				}
 				heads = append(heads, h)
 			}
-			return a.maintain(cmd.Context(), reads, "verified", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
+			return a.maintain(cmd.Context(), command.Reads, "verified", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
 				return s.Verify(ctx, session.NewPrograms(), heads...)
 			})
 		},
@@ -96,14 +97,14 @@ hash of each of these records and its place.`,
 		Example: `  dialai store head > /elsewhere/head
   dialai store verify --head "$(cat /elsewhere/head)"`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withStore(cmd.Context(), reads, func(ctx context.Context, s *store.SQLite) error {
+			return a.withStore(cmd.Context(), command.Reads, func(ctx context.Context, s *store.SQLite) error {
 				h, err := s.Head(ctx)
 				switch {
 				case err != nil:
-				case a.flags.JSON:
-					err = render.JSON(a.out, headLine{h.String(), h.Log, h.Roster, h.Audit, h.Hash.String()})
+				case a.Flags.JSON:
+					err = render.JSON(a.Out, headLine{h.String(), h.Log, h.Roster, h.Audit, h.Hash.String()})
 				default:
-					_, err = fmt.Fprintln(a.out, h)
+					_, err = fmt.Fprintln(a.Out, h)
 				}
 				return err
 			})
@@ -112,18 +113,18 @@ hash of each of these records and its place.`,
 }
 
 // withStore opens the store's file, which must be there, for a while.
-func (a *app) withStore(ctx context.Context, does access, do func(context.Context, *store.SQLite) error) (err error) {
-	path, err := a.storePath()
+func (a *app) withStore(ctx context.Context, does command.Access, do func(context.Context, *store.SQLite) error) (err error) {
+	path, err := a.StorePath()
 	if err != nil {
 		return err
 	}
 	if path == "" {
-		return usage("the memory store holds nothing to check; name a file with --store")
+		return command.Usage("the memory store holds nothing to check; name a file with --store")
 	}
-	if err := a.present(path); err != nil {
+	if err := a.Present(path); err != nil {
 		return err
 	}
-	s, err := openSQLite(ctx, path, does)
+	s, err := command.OpenSQLite(ctx, path, does)
 	if err != nil {
 		return err
 	}
@@ -132,10 +133,10 @@ func (a *app) withStore(ctx context.Context, does access, do func(context.Contex
 }
 
 // maintain prints what a check or rebuild found.
-func (a *app) maintain(ctx context.Context, does access, done string, do func(context.Context, *store.SQLite) (store.Report, error)) error {
+func (a *app) maintain(ctx context.Context, does command.Access, done string, do func(context.Context, *store.SQLite) (store.Report, error)) error {
 	var report store.Report
 	err := a.withStore(ctx, does, func(ctx context.Context, s *store.SQLite) (err error) {
-		m := render.NewMeter(a.screen(), "reading the logs", "records")
+		m := render.NewMeter(a.Screen(), "reading the logs", "records")
 		defer m.Stop()
 		s.OnProgress(m.At)
 		report, err = do(ctx, s)
@@ -144,13 +145,13 @@ func (a *app) maintain(ctx context.Context, does access, done string, do func(co
 	if err != nil {
 		return err
 	}
-	if a.flags.JSON {
-		err = render.JSON(a.out, report)
-	} else if !a.flags.Quiet {
-		err = render.Report(a.out, report, done)
+	if a.Flags.JSON {
+		err = render.JSON(a.Out, report)
+	} else if !a.Flags.Quiet {
+		err = render.Report(a.Out, report, done)
 	}
 	if report.Difference != nil {
-		return fail(exitFailure, report.Difference)
+		return command.Fail(command.ExitFailure, report.Difference)
 	}
 	return err
 }
@@ -168,11 +169,11 @@ func (a *app) migrateCommand() *cobra.Command {
 each in a transaction of its own. Opening a store does the same.`,
 		Example: "  DATABASE_URL=sqlite:/var/lib/dialai/dialai.db dialai migrate",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			name := a.env("DATABASE_URL")
+			name := a.Env("DATABASE_URL")
 			if name == "" {
 				return errors.New("DATABASE_URL environment variable is required")
 			}
-			path, err := a.parseDatabase(name)
+			path, err := a.ParseDatabase(name)
 			if err != nil {
 				return err
 			}
@@ -183,12 +184,12 @@ each in a transaction of its own. Opening a store does the same.`,
 				}
 			}
 			switch {
-			case a.flags.JSON:
-				err = render.JSON(a.out, migratedLine{append([]string{}, applied...)})
+			case a.Flags.JSON:
+				err = render.JSON(a.Out, migratedLine{append([]string{}, applied...)})
 			case len(applied) == 0:
-				_, err = fmt.Fprintln(a.out, "All migrations already applied.")
+				_, err = fmt.Fprintln(a.Out, "All migrations already applied.")
 			default:
-				_, err = fmt.Fprintf(a.out, "Applied %d migration(s): %s\n", len(applied), strings.Join(applied, ", "))
+				_, err = fmt.Fprintf(a.Out, "Applied %d migration(s): %s\n", len(applied), strings.Join(applied, ", "))
 			}
 			return err
 		},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/session"
 )
 
@@ -24,7 +25,7 @@ that fails fails only its own line, and the exit code is 1. With --record or
   watch -n 60 dialai tick --quiet`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.taped(tapes, func() error {
-				return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error { return a.tick(cmd.Context(), e, out) })
+				return a.with(cmd.Context(), command.Writes, func(e *engine, out *bufio.Writer) error { return a.tick(cmd.Context(), e, out) })
 			})
 		},
 	}
@@ -40,12 +41,12 @@ func (a *app) tick(ctx context.Context, e *engine, out *bufio.Writer) error {
 	if err != nil || failed == 0 {
 		return err
 	}
-	return exit(exitFailure)
+	return command.Exit(command.ExitFailure)
 }
 
 // windOnly gets the cassettes of the only live session ready, if there are to be any.
 func (a *app) windOnly(ctx context.Context, e *engine) error {
-	if a.tape == nil {
+	if a.Tape == nil {
 		return nil
 	}
 	live, err := e.Sessions(ctx, session.ListQuery{Statuses: session.LiveStatuses(), Limit: 2})
@@ -53,7 +54,7 @@ func (a *app) windOnly(ctx context.Context, e *engine) error {
 	case err != nil || len(live) == 0:
 		return err
 	case len(live) > 1:
-		return hinted(usage("cassettes are of one session, and several are live"), "dialai resume SESSION goes on with one of them")
+		return command.Hinted(command.Usage("cassettes are of one session, and several are live"), "dialai resume SESSION goes on with one of them")
 	}
 	s, err := e.Session(ctx, live[0].SessionID)
 	if err != nil {

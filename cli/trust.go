@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
@@ -47,7 +48,7 @@ takes part agreed with humans, and the probability of agreeing that follows from
 from the record in the state, filled up with that of other states and machines.`,
 		Example: `  dialai trust list triage
   dialai trust list triage --state pending --json`,
-		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			list, err := report.TrustOf(ctx, e.Runner, args[0])
 			if err != nil {
 				return err
@@ -66,7 +67,7 @@ func (a *app) trustShowCommand() *cobra.Command {
 		Long: `Show the record of one specialist in each state: what was pooled from which level,
 and the evidence for deciding alone.`,
 		Example: "  dialai trust show triage ai-router",
-		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			list, err := report.TrustOf(ctx, e.Runner, args[0])
 			if err != nil {
 				return err
@@ -90,22 +91,22 @@ func (f *orderFlags) add(cmd *cobra.Command) {
 
 // order runs an order of a human.
 func (a *app) order(cmd *cobra.Command, machineName, state string, f *orderFlags, do func(e *engine, o runner.Order) error, done string, args ...any) error {
-	return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
+	return a.with(cmd.Context(), command.Writes, func(e *engine, out *bufio.Writer) error {
 		by, err := a.orderBy(cmd.Context(), e, machineName, state, f.as)
 		if err != nil {
 			return err
 		}
-		if err := do(e, runner.Order{MachineName: machineName, State: machine.StateName(state), SpecialistID: machine.SpecialistID(by), Reason: f.reason, Actor: localActor()}); err != nil {
+		if err := do(e, runner.Order{MachineName: machineName, State: machine.StateName(state), SpecialistID: machine.SpecialistID(by), Reason: f.reason, Actor: command.LocalActor()}); err != nil {
 			return err
 		}
-		if a.flags.JSON {
+		if a.Flags.JSON {
 			list, err := report.CollapseOf(cmd.Context(), e.Runner, machineName, machine.StateName(state))
 			if err != nil {
 				return err
 			}
 			return render.Lines(out, list)
 		}
-		if !a.flags.Quiet {
+		if !a.Flags.Quiet {
 			fmt.Fprintf(out, done+"\n", args...)
 		}
 		return nil
@@ -179,13 +180,13 @@ no third is left, everything is shown, and either of them may take the other's c
   dialai trust audit 0b9c1d3e 4 approve --as carol`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 2 {
-				return hinted(usage("%s: a session, a round and a transition belong together", cmd.CommandPath()), "without any of them it lists what waits")
+				return command.Hinted(command.Usage("%s: a session, a round and a transition belong together", cmd.CommandPath()), "without any of them it lists what waits")
 			}
-			return arguments(cmd, args)
+			return command.Arguments(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+				return a.with(cmd.Context(), command.Reads, func(e *engine, out *bufio.Writer) error {
 					return a.reviews(cmd.Context(), e, out, machineName, machine.SpecialistID(f.as))
 				})
 			}
@@ -204,7 +205,7 @@ func (a *app) reviews(ctx context.Context, e *engine, out *bufio.Writer, machine
 	for q := (session.ListQuery{MachineName: machineName, Limit: newestShown}); ; {
 		items, next, err := e.Reviews(ctx, q, viewer)
 		if unread = append(unread, err); err == nil && q.After == "" || len(items) > 0 {
-			if q.After != "" && !a.flags.JSON && !a.flags.Quiet {
+			if q.After != "" && !a.Flags.JSON && !a.Flags.Quiet {
 				fmt.Fprintln(out)
 			}
 			if err := a.Reviews(out, items); err != nil {
@@ -218,7 +219,7 @@ func (a *app) reviews(ctx context.Context, e *engine, out *bufio.Writer, machine
 }
 
 func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool) error {
-	return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
+	return a.with(cmd.Context(), command.Writes, func(e *engine, out *bufio.Writer) error {
 		s, err := e.session(cmd.Context(), args[0])
 		if err != nil {
 			return err
@@ -231,7 +232,7 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 		if err != nil {
 			return err
 		}
-		v, err := e.Review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), TransitionName: args[2], Reasoning: f.reason, Blind: !seen, Actor: localActor()})
+		v, err := e.Review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), TransitionName: args[2], Reasoning: f.reason, Blind: !seen, Actor: command.LocalActor()})
 		if err != nil {
 			return err
 		}
@@ -247,5 +248,5 @@ func closedRound(s *session.Session, text string) (id, state string, err error) 
 			return key.ID(), e.Transition.From.Name, nil
 		}
 	}
-	return "", "", hinted(&session.NotFoundError{What: "Closed round", ID: text}, "give its number or id; dialai show %s lists the rounds that are closed", s.ID)
+	return "", "", command.Hinted(&session.NotFoundError{What: "Closed round", ID: text}, "give its number or id; dialai show %s lists the rounds that are closed", s.ID)
 }

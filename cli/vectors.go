@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/vectors"
 	"github.com/dialai/dialai/internal/files"
 )
@@ -17,12 +18,12 @@ func (a *app) vectorsCommand() *cobra.Command {
 		Use: "vectors <file>", Hidden: true, Args: cobra.ExactArgs(1),
 		Short: "Run test vectors and print the actual results",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			data, err := a.readKind(args[0], files.Vectors)
+			data, err := a.ReadKind(args[0], files.Vectors)
 			if err == nil {
-				err = vectors.Run(cmd.Context(), a.out, data, a.again)
+				err = vectors.Run(cmd.Context(), a.Out, data, a.again)
 			}
 			if err != nil {
-				return usage("%s: %w", args[0], err)
+				return command.Usage("%s: %w", args[0], err)
 			}
 			return nil
 		},
@@ -31,5 +32,5 @@ func (a *app) vectorsCommand() *cobra.Command {
 
 // again runs this program's own commands, each as if it were a process of its own.
 func (a *app) again(argv []string, in io.Reader, out, err io.Writer) int {
-	return (&app{registry: a.registry, in: in, out: out, err: err, lookup: a.lookup}).main(context.Background(), argv)
+	return (&app{&command.App{Registry: a.Registry, In: in, Out: out, Err: err, Lookup: a.Lookup}}).main(context.Background(), argv)
 }

@@ -50,10 +50,10 @@ func (a *app) versionCommand() *cobra.Command {
 
 func (a *app) version() error {
 	b := buildInfo()
-	if a.flags.JSON {
-		return render.JSON(a.out, b)
+	if a.Flags.JSON {
+		return render.JSON(a.Out, b)
 	}
 	commit := render.When(b.Commit != "", fmt.Sprintf(" (%.12s)", b.Commit))
-	_, err := fmt.Fprintf(a.out, "dialai %s%s %s %s\n", b.Version, commit, b.Go, b.Platform)
+	_, err := fmt.Fprintf(a.Out, "dialai %s%s %s %s\n", b.Version, commit, b.Go, b.Platform)
 	return err
 }

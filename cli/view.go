@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -24,8 +25,8 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 }
 
 // access returns what the command does to the store: a look is recorded.
-func (f *viewFlags) Access() access {
-	return accessFor(f.show)
+func (f *viewFlags) Access() command.Access {
+	return command.AccessFor(f.show)
 }
 
 // lookAtAll returns a session after the viewer has looked at it, and the rounds that are
@@ -37,11 +38,11 @@ func (f *viewFlags) lookAtAll(ctx context.Context, e *engine, s *session.Session
 		return s, hidden, err
 	}
 	for _, v := range s.Reviews() {
-		if s, err = e.RevealReview(ctx, s.ID, v.Key.ID(), viewer, localActor()); err != nil {
+		if s, err = e.RevealReview(ctx, s.ID, v.Key.ID(), viewer, command.LocalActor()); err != nil {
 			return s, nil, err
 		}
 	}
-	_, s, err = e.Reveal(ctx, s.ID, viewer, localActor())
+	_, s, err = e.Reveal(ctx, s.ID, viewer, command.LocalActor())
 	return s, nil, err
 }
 
@@ -49,7 +50,7 @@ func (f *viewFlags) lookAtAll(ctx context.Context, e *engine, s *session.Session
 // after that.
 func (f *viewFlags) look(ctx context.Context, e *engine, s *session.Session) (runner.Question, *session.Session, error) {
 	if f.show {
-		return e.Reveal(ctx, s.ID, machine.SpecialistID(f.as), localActor())
+		return e.Reveal(ctx, s.ID, machine.SpecialistID(f.as), command.LocalActor())
 	}
 	q, err := e.Question(ctx, s, machine.SpecialistID(f.as))
 	return q, s, err

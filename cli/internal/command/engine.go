@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -23,22 +23,22 @@ import (
 // The engine that the environment and the flags describe: a Runner with its store, and how
 // it reaches what is outside of it, services, models with their prices, and telemetry.
 
-// A localEngine is a Runner with its store.
-type localEngine struct {
+// An Engine is a Runner with its store.
+type Engine struct {
 	*runner.Runner
-	store  closableStore
-	models *llm.Client
+	Store  closableStore
+	Models *llm.Client
 	err    io.Writer
 	stop   func() // of telemetry
 }
 
 // Close closes both, sends what telemetry is left, and says what the audit of models could not keep.
-func (e *localEngine) Close() error {
+func (e *Engine) Close() error {
 	e.stop()
-	if n := e.models.AuditFailures(); n > 0 {
+	if n := e.Models.AuditFailures(); n > 0 {
 		fmt.Fprintf(e.err, "warning: %s of how models were asked could not be kept\n", render.Plural(int(n), "attempt"))
 	}
-	return errors.Join(e.Runner.Close(), e.store.Close())
+	return errors.Join(e.Runner.Close(), e.Store.Close())
 }
 
 // publicURL checks an address that is told to others; "" is none.
@@ -48,7 +48,7 @@ func publicURL(text string) (string, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-		return "", hinted(usage("DIALAI_PUBLIC_URL is not an address that anybody could call"), "for example https://decisions.example.com")
+		return "", Hinted(Usage("DIALAI_PUBLIC_URL is not an address that anybody could call"), "for example https://decisions.example.com")
 	}
 	return strings.TrimRight(text, "/"), nil
 }
@@ -62,32 +62,32 @@ type outside struct {
 }
 
 // outside reads from the environment how to reach what is outside.
-func (a *app) outside() (o outside, err error) {
-	if o.hooks, err = webhook.FromEnvironment(a.lookup); err != nil {
-		return o, fail(exitUsage, err)
+func (a *App) outside() (o outside, err error) {
+	if o.hooks, err = webhook.FromEnvironment(a.Lookup); err != nil {
+		return o, Fail(ExitUsage, err)
 	}
-	o.hooks.Tape = a.tape
-	if o.models, err = a.modelConfig(); err != nil {
+	o.hooks.Tape = a.Tape
+	if o.models, err = a.ModelConfig(); err != nil {
 		return o, err
 	}
-	if o.prices, err = a.priceTable(); err != nil {
+	if o.prices, err = a.PriceTable(); err != nil {
 		return o, err
 	}
-	o.models.Tape = a.tape
-	o.public, err = publicURL(a.env("DIALAI_PUBLIC_URL"))
+	o.models.Tape = a.Tape
+	o.public, err = publicURL(a.Env("DIALAI_PUBLIC_URL"))
 	return o, err
 }
 
 // panicked shows where the work on a session came to a panic.
-func (a *app) panicked(p *runner.PanicError) {
-	if a.flags.Verbose {
-		fmt.Fprintf(a.err, "panic in session %s: %s\n%s", p.Session, render.Clean(p.Value), p.Stack)
+func (a *App) panicked(p *runner.PanicError) {
+	if a.Flags.Verbose {
+		fmt.Fprintf(a.Err, "panic in session %s: %s\n%s", p.Session, render.Clean(p.Value), p.Stack)
 	}
 }
 
-// engineFor builds the engine that the environment and the flags describe; the operator of
+// EngineFor builds the engine that the environment and the flags describe; the operator of
 // the terminal may not be among those who rule.
-func (a *app) engineFor(ctx context.Context, does access, observer func(session.Change), operator bool) (*localEngine, error) {
+func (a *App) EngineFor(ctx context.Context, does Access, observer func(session.Change), operator bool) (*Engine, error) {
 	o, err := a.outside()
 	if err != nil {
 		return nil, err
@@ -97,38 +97,39 @@ func (a *app) engineFor(ctx context.Context, does access, observer func(session.
 		return nil, err
 	}
 	o.models.Audit = s.AppendAudit
-	stop, err := a.telemetry(&o.models)
+	stop, err := a.Telemetry(&o.models)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	models := llm.New(o.models)
 	r, err := runner.New(runner.Config{
-		Store: s, Resolver: strategies.Resolvers{a.registry, webhook.New(o.hooks), models}, Prices: o.prices, Observer: observer,
-		PublicURL: o.public, AllowOperator: operator, Arrivals: a.arrivals(), Now: clock, Panicked: a.panicked,
+		Store: s, Resolver: strategies.Resolvers{a.Registry, webhook.New(o.hooks), models}, Prices: o.prices, Observer: observer,
+		PublicURL: o.public, AllowOperator: operator, Arrivals: a.arrivals(), Now: Clock, Panicked: a.panicked,
 	})
 	if err != nil {
 		stop()
 		return nil, errors.Join(err, s.Close())
 	}
-	a.shorten(ctx, r.Sessions)
-	return &localEngine{Runner: r, store: s, models: models, err: a.err, stop: stop}, nil
+	a.Shorten(ctx, r.Sessions)
+	return &Engine{Runner: r, Store: s, Models: models, err: a.Err, stop: stop}, nil
 }
 
-func (a *app) modelConfig() (llm.Config, error) {
-	c, err := llm.FromEnvironment(a.lookup)
+// ModelConfig reads from the environment how models are asked.
+func (a *App) ModelConfig() (llm.Config, error) {
+	c, err := llm.FromEnvironment(a.Lookup)
 	if err != nil {
-		return llm.Config{}, fail(exitUsage, err)
+		return llm.Config{}, Fail(ExitUsage, err)
 	}
 	return c, nil
 }
 
-// priceTable returns what models cost beside what machines say.
-func (a *app) priceTable() (table *spend.PriceTable, err error) {
-	path := a.flags.pricesFile
+// PriceTable returns what models cost beside what machines say.
+func (a *App) PriceTable() (table *spend.PriceTable, err error) {
+	path := a.Flags.PricesFile
 	if path == "" {
 		return llm.Prices(), nil
 	}
-	data, err := a.readFile(path, files.Prices)
+	data, err := a.ReadFile(path, files.Prices)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +141,7 @@ func (a *app) priceTable() (table *spend.PriceTable, err error) {
 }
 
 // arrivals returns what knows in which order answers are delivered, nil without cassettes.
-func (a *app) arrivals() runner.Arrivals {
-	order, _ := a.tape.(runner.Arrivals)
+func (a *App) arrivals() runner.Arrivals {
+	order, _ := a.Tape.(runner.Arrivals)
 	return order
 }

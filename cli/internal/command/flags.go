@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -13,15 +13,15 @@ import (
 
 // What several commands need for their flags.
 
-// complete lets a flag complete to one of these values.
-func complete(cmd *cobra.Command, flag string, values ...string) {
+// Complete lets a flag complete to one of these values.
+func Complete(cmd *cobra.Command, flag string, values ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is misspelt
 	}
 }
 
-// oneOf refuses a value of a flag that is none of those it may have.
-func oneOf(flag, value string, known ...string) error {
+// OneOf refuses a value of a flag that is none of those it may have.
+func OneOf(flag, value string, known ...string) error {
 	names := known[:0:0]
 	for _, k := range known {
 		if k == value {
@@ -32,11 +32,11 @@ func oneOf(flag, value string, known ...string) error {
 		}
 	}
 	last := len(names) - 1
-	return hinted(usage("--%s is %q, it may be %s or %s", flag, value, strings.Join(names[:last], ", "), names[last]), "%s", machine.DidYouMean(value, names))
+	return Hinted(Usage("--%s is %q, it may be %s or %s", flag, value, strings.Join(names[:last], ", "), names[last]), "%s", machine.DidYouMean(value, names))
 }
 
-// parseDays reads a duration as Go writes it, or a number of days.
-func parseDays(text string) (time.Duration, error) {
+// ParseDays reads a duration as Go writes it, or a number of days.
+func ParseDays(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseFloat(days, 64)
 		if err != nil || !(n < 1e5) {
@@ -47,21 +47,21 @@ func parseDays(text string) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// needed marks a flag that a command does nothing without.
-const needed = "needed"
+// Needed marks a flag that a command does nothing without.
+const Needed = "needed"
 
 // later are commands that other versions will have.
 var later = map[string]bool{
 	"undertake": true, "watch": true, "bridge": true,
 }
 
-// suggestCommand helps those who meant a command.
-func (a *app) suggestCommand(word string) string {
+// SuggestCommand helps those who meant a command.
+func (a *App) SuggestCommand(word string) string {
 	if later[word] {
 		return fmt.Sprintf("dialai %s is not part of this version", word)
 	}
 	var names []string
-	for _, c := range a.commands.Commands() {
+	for _, c := range a.Commands.Commands() {
 		if !c.Hidden && (len(word) > 4 || word != "" && c.Name()[0] == word[0]) { // two of four letters wrong is another word
 			names = append(names, c.Name())
 		}

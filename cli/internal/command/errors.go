@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"cmp"
@@ -32,58 +32,60 @@ import (
 
 // Exit codes. The help text and the docs are made from the table below.
 const (
-	exitOK          = api.ExitOK
-	exitFailure     = api.ExitFailure
-	exitUsage       = api.ExitUsage
-	exitHuman       = api.ExitHuman
-	exitStopped     = api.ExitStopped
-	exitWaiting     = api.ExitWaiting
-	exitFinal       = api.ExitFinal
-	exitInterrupted = 130
+	ExitOK          = api.ExitOK
+	ExitFailure     = api.ExitFailure
+	ExitUsage       = api.ExitUsage
+	ExitHuman       = api.ExitHuman
+	ExitStopped     = api.ExitStopped
+	ExitWaiting     = api.ExitWaiting
+	ExitFinal       = api.ExitFinal
+	ExitInterrupted = 130
 )
 
-var exitCodes = []struct {
-	code int
-	text string
+// ExitCodes are all of them, for help and docs.
+var ExitCodes = []struct {
+	Code int
+	Text string
 }{
-	{exitOK, "done; a run reached its goal"},
-	{exitFailure, "failure"},
-	{exitUsage, "wrong usage, or an invalid machine file"},
-	{exitHuman, "a human must decide"},
-	{exitStopped, "stopped by a guard or a limit"},
-	{exitWaiting, "waiting for answers that come later, or for a timer"},
-	{exitFinal, "ended in a final state other than the goal"},
-	{exitInterrupted, "interrupted: Ctrl-C, SIGTERM or SIGHUP"},
+	{ExitOK, "done; a run reached its goal"},
+	{ExitFailure, "failure"},
+	{ExitUsage, "wrong usage, or an invalid machine file"},
+	{ExitHuman, "a human must decide"},
+	{ExitStopped, "stopped by a guard or a limit"},
+	{ExitWaiting, "waiting for answers that come later, or for a timer"},
+	{ExitFinal, "ended in a final state other than the goal"},
+	{ExitInterrupted, "interrupted: Ctrl-C, SIGTERM or SIGHUP"},
 }
 
-// An exitError ends the program with a code; its text, if any, is printed.
-type exitError struct {
+// An ExitError ends the program with a code; its text, if any, is printed.
+type ExitError struct {
 	code int
 	err  error
 }
 
-func (e *exitError) Error() string {
+func (e *ExitError) Error() string {
 	if e.err == nil {
 		return ""
 	}
 	return e.err.Error()
 }
 
-func (e *exitError) Unwrap() error { return e.err }
+func (e *ExitError) Unwrap() error { return e.err }
 
-// exit ends a command with a code and without a message.
-func exit(code int) error {
-	if code == exitOK {
+// Exit ends a command with a code and without a message.
+func Exit(code int) error {
+	if code == ExitOK {
 		return nil
 	}
-	return &exitError{code: code}
+	return &ExitError{code: code}
 }
 
-// fail ends a command with a code and the message of an error.
-func fail(code int, err error) error { return &exitError{code, err} }
+// Fail ends a command with a code and the message of an error.
+func Fail(code int, err error) error { return &ExitError{code, err} }
 
-func usage(format string, args ...any) error {
-	return fail(exitUsage, fmt.Errorf(format, args...))
+// Usage returns an error of whoever called the command.
+func Usage(format string, args ...any) error {
+	return Fail(ExitUsage, fmt.Errorf(format, args...))
 }
 
 // A hintedError is an error with what to do about it.
@@ -96,38 +98,38 @@ func (e *hintedError) Error() string { return e.err.Error() }
 
 func (e *hintedError) Unwrap() error { return e.err }
 
-// hinted adds a hint to an error; an empty one adds nothing.
-func hinted(err error, format string, args ...any) error {
+// Hinted adds a hint to an error; an empty one adds nothing.
+func Hinted(err error, format string, args ...any) error {
 	if hint := fmt.Sprintf(format, args...); hint != "" {
 		return &hintedError{err, hint}
 	}
 	return err
 }
 
-// exitCode is the one table from errors to exit codes.
-func exitCode(ctx context.Context, err error) int {
-	var e *exitError
+// ExitCode is the one table from errors to exit codes.
+func ExitCode(ctx context.Context, err error) int {
+	var e *ExitError
 	var invalid *machine.Error
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return exitInterrupted
+		return ExitInterrupted
 	case errors.As(err, &e):
 		return e.code
 	case errors.As(err, &invalid):
-		return exitUsage
+		return ExitUsage
 	case ctx.Err() != nil:
-		return exitInterrupted
+		return ExitInterrupted
 	}
-	return exitFailure
+	return ExitFailure
 }
 
-// printError prints an error and what to do about it.
-func (a *app) printError(err error) {
+// PrintError prints an error and what to do about it.
+func (a *App) PrintError(err error) {
 	for _, line := range errorLines(err) {
-		fmt.Fprintln(a.err, line)
+		fmt.Fprintln(a.Err, line)
 	}
 	if hint := a.hintFor(err); hint != "" {
-		fmt.Fprintln(a.err, "    hint: "+render.Clean(hint))
+		fmt.Fprintln(a.Err, "    hint: "+render.Clean(hint))
 	}
 }
 
@@ -137,7 +139,7 @@ func errorLines(err error) []string {
 	switch e := err.(type) {
 	case nil:
 		return nil
-	case *exitError:
+	case *ExitError:
 		return errorLines(e.err)
 	case *hintedError:
 		return errorLines(e.err)
@@ -173,7 +175,7 @@ func errorLines(err error) []string {
 }
 
 // hintFor says what to do about an error, as far as anybody knows.
-func (a *app) hintFor(err error) string {
+func (a *App) hintFor(err error) string {
 	var own *hintedError
 	var refused *runner.Error
 	var newer *store.NewerError
@@ -192,13 +194,13 @@ func (a *app) hintFor(err error) string {
 	case errors.Is(err, store.ErrReplaced):
 		return "put the store back, with what stood beside it (-wal), and try again: what was recorded before is there, and no service works twice for one Idempotency-Key"
 	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC):
-		if a.sessionID == "" {
+		if a.SessionID == "" {
 			return "nothing was changed; make room and try again"
 		}
-		if !a.keeps() {
-			return "make room and try again; " + gone
+		if !a.Keeps() {
+			return "make room and try again; " + Gone
 		}
-		return "what was recorded before is safe; make room and go on with " + a.Command("resume", []string{a.sessionID}).String()
+		return "what was recorded before is safe; make room and go on with " + a.Command("resume", []string{a.SessionID}).String()
 	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Session"):
 		return "dialai sessions lists those of this store; --store names another"
 	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Specialist"):
@@ -219,8 +221,8 @@ func (a *app) hintFor(err error) string {
 	return ""
 }
 
-// flagError says what is wrong with a flag.
-func (a *app) flagError(cmd *cobra.Command, err error) error {
+// FlagError says what is wrong with a flag.
+func (a *App) FlagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var bad *pflag.InvalidValueError
 	hint := cmd.CommandPath() + " --help lists the flags"
@@ -230,12 +232,12 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		hint = cmp.Or(machine.DidYouMean("--"+unknown.GetSpecifiedName(), names), hint)
 		if words := cmd.Flags().Args(); cmd.Parent() == nil && len(words) > 0 {
-			hint = cmp.Or(a.suggestCommand(words[0]), hint)
+			hint = cmp.Or(a.SuggestCommand(words[0]), hint)
 		}
 	case errors.As(err, &bad):
 		err = fmt.Errorf("--%s is %q: %s", bad.GetFlag().Name, bad.GetValue(), cmp.Or(wanted[bad.GetFlag().Value.Type()], bad.Unwrap().Error()))
 	}
-	return hinted(fail(exitUsage, err), "%s", hint)
+	return Hinted(Fail(ExitUsage, err), "%s", hint)
 }
 
 // wanted says what a flag takes, by the type of its value.
@@ -244,17 +246,17 @@ var wanted = map[string]string{
 	"duration": "it must be a number and a unit, such as 90s or 5m",
 }
 
-// arguments checks arguments against what Use says of them: <required> and
+// Arguments checks arguments against what Use says of them: <required> and
 // [<optional>], and ... after the last for more of its kind.
-func arguments(cmd *cobra.Command, args []string) error {
+func Arguments(cmd *cobra.Command, args []string) error {
 	words := strings.Fields(cmd.Use)[1:]
 	line := cmd.Parent().CommandPath() + " " + cmd.Use
 	if len(args) > len(words) && !strings.HasSuffix(cmd.Use, "...") {
 		hint := cmp.Or(machine.DidYouMean(args[0], subcommands(cmd)), "usage: "+line)
-		return hinted(usage("%s: %q is one argument too many", cmd.CommandPath(), args[len(words)]), "%s", hint)
+		return Hinted(Usage("%s: %q is one argument too many", cmd.CommandPath(), args[len(words)]), "%s", hint)
 	}
 	if len(args) < len(words) && strings.HasPrefix(words[len(args)], "<") {
-		return hinted(usage("%s: %s is missing", cmd.CommandPath(), strings.TrimSuffix(words[len(args)], "...")), "usage: %s", line)
+		return Hinted(Usage("%s: %s is missing", cmd.CommandPath(), strings.TrimSuffix(words[len(args)], "...")), "usage: %s", line)
 	}
 	return nil
 }
@@ -266,16 +268,16 @@ func subcommands(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// needsSubcommand is what a command does that only groups others.
-func needsSubcommand(cmd *cobra.Command, args []string) error {
+// NeedsSubcommand is what a command does that only groups others.
+func NeedsSubcommand(cmd *cobra.Command, args []string) error {
 	names := subcommands(cmd)
 	if len(args) == 0 {
-		return hinted(usage("%s needs a subcommand", cmd.CommandPath()), "there are %s", strings.Join(names, ", "))
+		return Hinted(Usage("%s needs a subcommand", cmd.CommandPath()), "there are %s", strings.Join(names, ", "))
 	}
 	hint := cmp.Or(machine.DidYouMean(args[0], names), "there are "+strings.Join(names, ", "))
-	return hinted(usage("%s has no subcommand %q", cmd.CommandPath(), args[0]), "%s", hint)
+	return Hinted(Usage("%s has no subcommand %q", cmd.CommandPath(), args[0]), "%s", hint)
 }
 
-// gone is said of a session in the memory store in place of commands, which would
+// Gone is said of a session in the memory store in place of commands, which would
 // find nothing.
-const gone = "the session is gone with this process"
+const Gone = "the session is gone with this process"

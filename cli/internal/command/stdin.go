@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -18,14 +18,14 @@ type input struct {
 	err  error     // that came with it
 }
 
-// A stdinUse is something that stdin may be read for.
-type stdinUse struct {
+// A StdinUse is something that stdin may be read for.
+type StdinUse struct {
 	What string
 	Is   bool
 }
 
-// oneStdin refuses a command that would read stdin for two things.
-func oneStdin(uses ...stdinUse) error {
+// OneStdin refuses a command that would read stdin for two things.
+func OneStdin(uses ...StdinUse) error {
 	first := ""
 	for _, use := range uses {
 		switch {
@@ -33,7 +33,7 @@ func oneStdin(uses ...stdinUse) error {
 		case first == "":
 			first = use.What
 		default:
-			return hinted(usage("stdin cannot be both %s and %s", first, use.What), "put one of them into a file and name it")
+			return Hinted(Usage("stdin cannot be both %s and %s", first, use.What), "put one of them into a file and name it")
 		}
 	}
 	return nil
@@ -48,7 +48,8 @@ type read struct {
 // readAhead is how much is read at once.
 const readAhead = 64 << 10
 
-func newInput(ctx context.Context, from io.Reader) *input { return &input{ctx: ctx, from: from} }
+// NewInput returns the standard input of a call.
+func NewInput(ctx context.Context, from io.Reader) io.Reader { return &input{ctx: ctx, from: from} }
 
 // Read reads as the reader beneath does, until the context ends.
 func (in *input) Read(p []byte) (int, error) {

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"fmt"
@@ -13,36 +13,36 @@ import (
 // The key by which the programs of a user of this computer are known to its server. The server
 // writes it (dialai serve), commands read it, and nobody else may.
 
-// serverKeyPath returns where the key of this computer is.
-func (a *app) serverKeyPath() (string, error) {
-	path, err := a.storePath()
+// ServerKeyPath returns where the key of this computer is.
+func (a *App) ServerKeyPath() (string, error) {
+	path, err := a.StorePath()
 	if err == nil && path == "" {
 		path, err = a.defaultStore()
 	}
 	return filepath.Join(filepath.Dir(path), "server-key"), err
 }
 
-// readPrivate reads a file that nobody else may read.
-func readPrivate(path string, k files.Kind) ([]byte, error) {
+// ReadPrivate reads a file that nobody else may read.
+func ReadPrivate(path string, k files.Kind) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, hinted(fmt.Errorf("%s can be read by others", path), "chmod 600 %s", render.Quote(path))
+		return nil, Hinted(fmt.Errorf("%s can be read by others", path), "chmod 600 %s", render.Quote(path))
 	}
 	return files.ReadRegular(path, k)
 }
 
-// readServerKey reads the key of this computer.
-func readServerKey(path string) (string, error) {
-	text, err := readPrivate(path, files.ServerKey)
+// ReadServerKey reads the key of this computer.
+func ReadServerKey(path string) (string, error) {
+	text, err := ReadPrivate(path, files.ServerKey)
 	if err != nil {
 		return "", err
 	}
 	key := strings.TrimSpace(string(text))
 	if len(key) < 32 {
-		return "", hinted(fmt.Errorf("%s holds no key", path), "remove it: the next start writes another key")
+		return "", Hinted(fmt.Errorf("%s holds no key", path), "remove it: the next start writes another key")
 	}
 	return key, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -22,16 +22,17 @@ import (
 // says otherwise; and a file that is not there is answered with what was probably meant: a
 // file of a like name, a sample, a command.
 
-// loadMachine reads a machine file; "-" is stdin.
-func (a *app) loadMachine(path string) (*machine.Machine, error) {
-	data, err := a.readFile(path, files.Machine)
+// LoadMachine reads a machine file; "-" is stdin.
+func (a *App) LoadMachine(path string) (*machine.Machine, error) {
+	data, err := a.ReadFile(path, files.Machine)
 	if err != nil {
 		return nil, err
 	}
-	return a.parseMachine(path, data)
+	return a.ParseMachine(path, data)
 }
 
-func (a *app) parseMachine(path string, data []byte) (*machine.Machine, error) {
+// ParseMachine reads the text of a machine file.
+func (a *App) ParseMachine(path string, data []byte) (*machine.Machine, error) {
 	checks := runner.Checks()
 	checks.Model, checks.Secret = llm.CheckModel, packs.HoldsSecret
 	checks.Include = func(name string) ([]byte, error) { return a.readNamed(filepath.Dir(path), name) }
@@ -40,8 +41,8 @@ func (a *app) parseMachine(path string, data []byte) (*machine.Machine, error) {
 
 // readNamed reads a file that a machine file in a folder names. It is below that folder,
 // unless --allow-outside says that it may be anywhere.
-func (a *app) readNamed(dir, name string) ([]byte, error) {
-	if a.flags.allowOutside {
+func (a *App) readNamed(dir, name string) ([]byte, error) {
+	if a.Flags.AllowOutside {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)
 		}
@@ -86,20 +87,20 @@ func resolved(path string) string {
 	}
 }
 
-// readFile reads a file of a kind; "-" is stdin. An interrupt ends the wait for a terminal
+// ReadFile reads a file of a kind; "-" is stdin. An interrupt ends the wait for a terminal
 // or a pipe that says nothing.
-func (a *app) readFile(path string, k files.Kind) ([]byte, error) {
-	return untilInterrupted(a, func() ([]byte, error) { return a.readAll(path, k) })
+func (a *App) ReadFile(path string, k files.Kind) ([]byte, error) {
+	return UntilInterrupted(a, func() ([]byte, error) { return a.readAll(path, k) })
 }
 
-// readKind reads a file of a kind that a person named, until an interrupt.
-func (a *app) readKind(path string, k files.Kind) ([]byte, error) {
-	return untilInterrupted(a, func() ([]byte, error) { return files.Read(path, k) })
+// ReadKind reads a file of a kind that a person named, until an interrupt.
+func (a *App) ReadKind(path string, k files.Kind) ([]byte, error) {
+	return UntilInterrupted(a, func() ([]byte, error) { return files.Read(path, k) })
 }
 
-// untilInterrupted returns what work does, which cannot be interrupted; if the program
+// UntilInterrupted returns what work does, which cannot be interrupted; if the program
 // is, it goes on in the background, and the process ends soon.
-func untilInterrupted[T any](a *app, work func() (T, error)) (T, error) {
+func UntilInterrupted[T any](a *App, work func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -110,8 +111,8 @@ func untilInterrupted[T any](a *app, work func() (T, error)) (T, error) {
 		done <- result{value, err}
 	}()
 	var interrupted <-chan struct{}
-	if a.ctx != nil {
-		interrupted = a.ctx.Done()
+	if a.Ctx != nil {
+		interrupted = a.Ctx.Done()
 	}
 	select {
 	case r := <-done:
@@ -122,15 +123,15 @@ func untilInterrupted[T any](a *app, work func() (T, error)) (T, error) {
 	}
 }
 
-func (a *app) readAll(path string, k files.Kind) ([]byte, error) {
+func (a *App) readAll(path string, k files.Kind) ([]byte, error) {
 	if path == "-" {
-		data, err := k.Read("-", a.in)
+		data, err := k.Read("-", a.In)
 		return data, unreadable(path, k, err)
 	}
 	data, err := files.Read(path, k)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, hinted(usage("Cannot find file: %s", path), "%s", a.suggestFile(path))
+		return nil, Hinted(Usage("Cannot find file: %s", path), "%s", a.SuggestFile(path))
 	case err != nil:
 		return nil, unreadable(path, k, err)
 	}
@@ -140,7 +141,7 @@ func (a *app) readAll(path string, k files.Kind) ([]byte, error) {
 // unreadable says of a file that is no file, or too large for one, what other errors of a
 // machine file say: where, what, and what to do.
 func unreadable(path string, k files.Kind, err error) error {
-	p := machine.Problem{File: path, Line: 1, Column: 1, Message: fmt.Sprint(underlying(err))}
+	p := machine.Problem{File: path, Line: 1, Column: 1, Message: fmt.Sprint(Underlying(err))}
 	hint := ""
 	switch {
 	case err == nil:
@@ -152,9 +153,9 @@ func unreadable(path string, k files.Kind, err error) error {
 	case errors.Is(err, files.ErrNotRegular):
 		p.Code, hint = "not-a-file", "name a file in JSON or YAML"
 	default:
-		return fail(exitUsage, err)
+		return Fail(ExitUsage, err)
 	}
-	return hinted(fail(exitUsage, &unreadableError{p, err}), "%s", hint)
+	return Hinted(Fail(ExitUsage, &unreadableError{p, err}), "%s", hint)
 }
 
 // An unreadableError is a problem with a file as a whole.
@@ -168,10 +169,10 @@ func (e *unreadableError) Error() string { return e.Problem.String() }
 // Unwrap returns what the reader of files said.
 func (e *unreadableError) Unwrap() error { return e.err }
 
-// suggestFile helps those who meant another file, a command, or a sample.
-func (a *app) suggestFile(path string) string {
+// SuggestFile helps those who meant another file, a command, or a sample.
+func (a *App) SuggestFile(path string) string {
 	dir, base := filepath.Split(path)
-	if hint := a.suggestCommand(path); hint != "" {
+	if hint := a.SuggestCommand(path); hint != "" {
 		return hint
 	}
 	entries, _ := os.ReadDir(filepath.Dir(path)) // if there is nothing to read, there is no hint
@@ -190,8 +191,8 @@ func (a *app) suggestFile(path string) string {
 	return ""
 }
 
-// underlying returns why a file cannot be opened, without its name.
-func underlying(err error) error {
+// Underlying returns why a file cannot be opened, without its name.
+func Underlying(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
 	}

@@ -1,6 +1,6 @@
 //go:build dialai_test_clock
 
-package cli
+package command
 
 import (
 	"os"
@@ -11,6 +11,6 @@ import (
 // has a clock that is wrong by DIALAI_TEST_CLOCK, such as 72h or -72h.
 func init() {
 	if wrong, err := time.ParseDuration(os.Getenv("DIALAI_TEST_CLOCK")); err == nil {
-		clock = func() time.Time { return time.Now().Add(wrong) }
+		Clock = func() time.Time { return time.Now().Add(wrong) }
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -54,8 +54,8 @@ var environment = []struct{ name, text string }{
 // reservedVariables are those of later versions.
 const reservedVariables = "DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS"
 
-// environmentTopic is shown by dialai help environment.
-func environmentTopic() *cobra.Command {
+// EnvironmentTopic is shown by dialai help environment.
+func EnvironmentTopic() *cobra.Command {
 	var b strings.Builder
 	b.WriteString("Variables that dialai reads:\n\n")
 	for _, v := range environment {
@@ -68,16 +68,17 @@ func environmentTopic() *cobra.Command {
 	return &cobra.Command{Use: "environment", Short: "The variables that dialai reads", Long: strings.TrimRight(b.String(), "\n")}
 }
 
-func (a *app) env(name string) string {
-	v, _ := a.lookup(name)
+// Env returns a variable of the environment, "" if it is not set.
+func (a *App) Env(name string) string {
+	v, _ := a.Lookup(name)
 	return v
 }
 
 // defaultStore returns the path of the store that is used when none is named.
-func (a *app) defaultStore() (string, error) {
-	dir := a.env("XDG_DATA_HOME")
+func (a *App) defaultStore() (string, error) {
+	dir := a.Env("XDG_DATA_HOME")
 	if dir == "" || !filepath.IsAbs(dir) {
-		home := a.env("HOME")
+		home := a.Env("HOME")
 		if home == "" {
 			var err error
 			if home, err = os.UserHomeDir(); err != nil {
@@ -89,28 +90,28 @@ func (a *app) defaultStore() (string, error) {
 	return filepath.Join(dir, "dialai", "dialai.db"), nil
 }
 
-// storePath returns the path of the SQLite file that --store names, "" for the
+// StorePath returns the path of the SQLite file that --store names, "" for the
 // memory store.
-func (a *app) storePath() (string, error) {
-	name := a.flags.Store
+func (a *App) StorePath() (string, error) {
+	name := a.Flags.Store
 	if name == "env" {
-		if name = a.env("DATABASE_URL"); name == "" {
-			return "", usage("--store env, but the DATABASE_URL environment variable is not set")
+		if name = a.Env("DATABASE_URL"); name == "" {
+			return "", Usage("--store env, but the DATABASE_URL environment variable is not set")
 		}
-		return a.parseDatabase(name)
+		return a.ParseDatabase(name)
 	}
 	return a.parseStore(name)
 }
 
-// parseDatabase reads DATABASE_URL, where a bare path is probably a mistake.
-func (a *app) parseDatabase(name string) (string, error) {
+// ParseDatabase reads DATABASE_URL, where a bare path is probably a mistake.
+func (a *App) ParseDatabase(name string) (string, error) {
 	if slices.ContainsFunc([]string{"sqlite:", "memory:", "postgres:", "postgresql:"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 		return a.parseStore(name)
 	}
-	return "", hinted(usage("DATABASE_URL does not name a database"), "it may be sqlite:PATH or memory:")
+	return "", Hinted(Usage("DATABASE_URL does not name a database"), "it may be sqlite:PATH or memory:")
 }
 
-func (a *app) parseStore(name string) (string, error) {
+func (a *App) parseStore(name string) (string, error) {
 	switch {
 	case name == "":
 		return a.defaultStore()
@@ -119,16 +120,16 @@ func (a *app) parseStore(name string) (string, error) {
 	case strings.HasPrefix(name, "sqlite:"):
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "sqlite:"), "//")
 		if name == "" {
-			return "", usage("--store sqlite: needs a path behind it")
+			return "", Usage("--store sqlite: needs a path behind it")
 		}
 	}
 	if scheme := otherStore.FindStringSubmatch(name); scheme != nil {
 		kind := strings.ToLower(scheme[1] + scheme[2])
-		err := usage("%s:// names no store of this version", kind)
+		err := Usage("%s:// names no store of this version", kind)
 		if strings.HasPrefix(kind, "postgres") {
-			err = usage("Postgres is not part of this version")
+			err = Usage("Postgres is not part of this version")
 		}
-		return "", hinted(err, "use a SQLite file: --store PATH")
+		return "", Hinted(err, "use a SQLite file: --store PATH")
 	}
 	return name, nil
 }
@@ -138,12 +139,12 @@ func (a *app) parseStore(name string) (string, error) {
 // made; ./NAME is a path whatever it looks like.
 var otherStore = regexp.MustCompile(`(?i)^(?:([a-z][a-z0-9+.-]+)://|(postgres(?:ql)?):)`)
 
-// keeps reports whether the store outlives this program.
-func (a *app) keeps() bool {
-	if a.flags.Server != "" {
+// Keeps reports whether the store outlives this program.
+func (a *App) Keeps() bool {
+	if a.Flags.Server != "" {
 		return true
 	}
-	path, err := a.storePath()
+	path, err := a.StorePath()
 	return err == nil && path != ""
 }
 
@@ -154,69 +155,70 @@ type closableStore interface {
 }
 
 // What a command does with a store.
-type access int
+type Access int
 
 const (
-	reads  access = iota // looks only: a store that cannot be written will do
-	writes               // changes what is there
-	starts               // begins sessions: a store that does not exist is made
+	Reads  Access = iota // looks only: a store that cannot be written will do
+	Writes               // changes what is there
+	Starts               // begins sessions: a store that does not exist is made
 )
 
-func (x access) Access() access { return x }
+// Access returns x: it is what a command says that always does the same.
+func (x Access) Access() Access { return x }
 
-// accessFor is writes for what changes something, and else reads.
-func accessFor(changes bool) access {
+// AccessFor is writes for what changes something, and else reads.
+func AccessFor(changes bool) Access {
 	if changes {
-		return writes
+		return Writes
 	}
-	return reads
+	return Reads
 }
 
 // openStore opens the store that --store names. Nobody who does not start sessions
 // makes one.
-func (a *app) openStore(ctx context.Context, does access) (closableStore, error) {
-	path, err := a.storePath()
+func (a *App) openStore(ctx context.Context, does Access) (closableStore, error) {
+	path, err := a.StorePath()
 	if err != nil {
 		return nil, err
 	}
 	if path == "" {
 		return store.NewMemory(), nil
 	}
-	if err := a.present(path); err != nil && does != starts {
-		if a.flags.Store == "" {
+	if err := a.Present(path); err != nil && does != Starts {
+		if a.Flags.Store == "" {
 			return store.NewMemory(), nil // nothing was ever run here
 		}
 		return nil, err
 	}
-	s, err := openSQLite(ctx, path, does)
+	s, err := OpenSQLite(ctx, path, does)
 	if err != nil {
 		return nil, err // not a nil *store.SQLite
 	}
 	return s, nil
 }
 
-// openSQLite opens a file that is there. Where it cannot be written, it can still
+// OpenSQLite opens a file that is there. Where it cannot be written, it can still
 // be looked at.
-func openSQLite(ctx context.Context, path string, does access) (*store.SQLite, error) {
+func OpenSQLite(ctx context.Context, path string, does Access) (*store.SQLite, error) {
 	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
-	if does == reads && errors.Is(err, store.ErrReadOnly) {
+	if does == Reads && errors.Is(err, store.ErrReadOnly) {
 		return store.OpenSQLite(ctx, path, store.SQLiteOptions{ReadOnly: true})
 	}
 	return s, err
 }
 
-// present returns an error if there is no store at a path.
-func (a *app) present(path string) error {
+// Present returns an error if there is no store at a path.
+func (a *App) Present(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return hinted(fmt.Errorf("there is no store %s", path), "running a machine file makes one")
+		return Hinted(fmt.Errorf("there is no store %s", path), "running a machine file makes one")
 	}
 	return nil
 }
 
-// screen returns where it is shown how far work is: stderr, nil where nobody would see it.
-func (a *app) screen() io.Writer {
-	if !render.IsTerminal(a.err) || a.env("TERM") == "dumb" || a.flags.Quiet || a.flags.JSON {
+// Screen returns where it is shown how far work is: stderr, nil where nobody would see it.
+func (a *App) Screen() io.Writer {
+	if !render.IsTerminal(a.Err) || a.Env("TERM") == "dumb" || a.Flags.Quiet || a.Flags.JSON {
 		return nil
 	}
-	return a.err
+	return a.Err
 }

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -21,11 +21,11 @@ const shortestPrinted = 8
 // manyIDs is how many ids are looked up one by one; for more, all of the store are read.
 const manyIDs = 200
 
-// shorten has ids of sessions printed as far as they are unique among those of list, unless
+// Shorten has ids of sessions printed as far as they are unique among those of list, unless
 // they are wanted whole.
-func (a *app) shorten(ctx context.Context, list func(context.Context, session.ListQuery) ([]session.Summary, error)) {
-	if !a.flags.Full {
-		a.flags.Short = (&shortener{list: list, ctx: context.WithoutCancel(ctx)}).short
+func (a *App) Shorten(ctx context.Context, list func(context.Context, session.ListQuery) ([]session.Summary, error)) {
+	if !a.Flags.Full {
+		a.Flags.Short = (&shortener{list: list, ctx: context.WithoutCancel(ctx)}).short
 	}
 }
 

@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -25,52 +25,52 @@ import (
 const flushTime = 5 * time.Second
 
 // wantsTelemetry says whether the standard variables ask for traces and metrics.
-func (a *app) wantsTelemetry() (traces, metrics bool) {
-	if off, _ := strconv.ParseBool(a.env("OTEL_SDK_DISABLED")); off {
+func (a *App) wantsTelemetry() (traces, metrics bool) {
+	if off, _ := strconv.ParseBool(a.Env("OTEL_SDK_DISABLED")); off {
 		return false, false
 	}
 	wants := func(signal string) bool {
-		exporter := strings.ToLower(strings.TrimSpace(a.env("OTEL_" + signal + "_EXPORTER")))
+		exporter := strings.ToLower(strings.TrimSpace(a.Env("OTEL_" + signal + "_EXPORTER")))
 		switch exporter {
 		case "":
 		case "otlp", "none":
 			return exporter == "otlp"
 		default:
-			fmt.Fprintf(a.err, "warning: OTEL_%s_EXPORTER is %q, so nothing is sent: dialai knows otlp and none\n", signal, render.Clean(exporter))
+			fmt.Fprintf(a.Err, "warning: OTEL_%s_EXPORTER is %q, so nothing is sent: dialai knows otlp and none\n", signal, render.Clean(exporter))
 			return false
 		}
-		return strings.TrimSpace(a.env("OTEL_EXPORTER_OTLP_ENDPOINT")+a.env("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT")) != ""
+		return strings.TrimSpace(a.Env("OTEL_EXPORTER_OTLP_ENDPOINT")+a.Env("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT")) != ""
 	}
 	return wants("TRACES"), wants("METRICS")
 }
 
-// telemetry has calls of models told to OpenTelemetry, if the variables ask for
+// Telemetry has calls of models told to OpenTelemetry, if the variables ask for
 // that. The function it returns sends what is left; it is never nil.
-func (a *app) telemetry(models *llm.Config) (stop func(), err error) {
+func (a *App) Telemetry(models *llm.Config) (stop func(), err error) {
 	p := &pipes{failed: make(chan error, 1)}
 	if err := a.pipes(p); err != nil {
-		return func() {}, usage("%w", err)
+		return func() {}, Usage("%w", err)
 	}
 	if len(p.ends) == 0 {
 		return func() {}, nil
 	}
-	content, _ := strconv.ParseBool(a.env("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"))
+	content, _ := strconv.ParseBool(a.Env("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"))
 	models.Observe = telemetry.Models(content)
 	return func() {
 		p.stop()
 		if err := p.failure(); err != nil {
-			fmt.Fprintf(a.err, "warning: telemetry could not be sent: %s\n", render.Clean(err.Error()))
+			fmt.Fprintf(a.Err, "warning: telemetry could not be sent: %s\n", render.Clean(err.Error()))
 		}
 	}, nil
 }
 
 // pipes sets up what the variables ask for, or nothing if one of them is wrong.
-func (a *app) pipes(p *pipes) error {
+func (a *App) pipes(p *pipes) error {
 	traces, metrics := a.wantsTelemetry()
 	var spans trace.SpanExporter
 	var values metric.Exporter
 	var err error
-	variables := otlp.Env{Lookup: a.env, ReadFile: func(path string) ([]byte, error) { return a.readKind(path, files.Telemetry) }}
+	variables := otlp.Env{Lookup: a.Env, ReadFile: func(path string) ([]byte, error) { return a.ReadKind(path, files.Telemetry) }}
 	if traces {
 		if spans, err = otlp.Traces(variables); err != nil {
 			return err

@@ -1,0 +1,39 @@
+// Package command is what every command of the program works with: its streams, flags and
+// environment, files and stdin read so that Ctrl-C ends it, the store and the engine that the
+// flags describe, and errors that become messages, hints and exit codes. It knows no command;
+// what a group of commands shares beyond this stands with them.
+package command
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/webhook"
+)
+
+// An App is one call of the program.
+type App struct {
+	Registry strategies.Registry
+	In       io.Reader
+	Out, Err io.Writer
+	Lookup   func(string) (string, bool) // the environment
+	Ctx      context.Context             //nolint:containedctx // it lives as long as the call
+	Flags
+	Tape      webhook.Tape           // of a run that is recorded or replayed; else nil
+	SessionID string                 // the one that is being run, "" if there is none
+	Hangup    atomic.Pointer[func()] // what SIGHUP does; nil ends the command
+	Commands  *cobra.Command         // the command line
+}
+
+// Flags are those of every command.
+type Flags struct {
+	render.Style
+	KeyFile      string // with the key for --server
+	PricesFile   string
+	AllowOutside bool
+}
