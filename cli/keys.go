@@ -25,7 +25,8 @@ import (
 // defaultTenant is whose a key is where a server has no tenants.
 const defaultTenant = "default"
 
-func (a *app) keysCommand() *cobra.Command {
+// keysCommand returns dialai keys.
+func keysCommand(a *app) *cobra.Command {
 	k := &keys{app: a}
 	cmd := &cobra.Command{
 		Use:   "keys",

@@ -44,6 +44,7 @@ import (
 
 // serveFlags are those of serve.
 type serveFlags struct {
+	version    string // of this program
 	config     string
 	only       bool // check, and end
 	proxies    []string
@@ -63,8 +64,9 @@ type serveFlags struct {
 	logFormat  string
 }
 
-func (a *app) serveCommand() *cobra.Command {
-	f := &serveFlags{}
+// serveCommand returns dialai serve, of a program of some version.
+func serveCommand(a *app, version string) *cobra.Command {
+	f := &serveFlags{version: version}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve sessions, questions and rulings over HTTP, and carry sessions on",
@@ -390,7 +392,7 @@ func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) s
 	}
 	return server.Config{
 		Proxies: proxies,
-		Runner:  e.Runner, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: buildInfo().Version, Log: log, Shared: shared,
+		Runner:  e.Runner, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log, Shared: shared,
 	}
 }
 
