@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/cli/internal/serving"
 	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/guardlog"
@@ -43,8 +44,8 @@ var JSONLines = map[string]any{
 	"`dialai keys create`": api.MadeKey{},
 	"`dialai metrics`":     report.Metrics{},
 
-	"`dialai serve`":         servingLine{},
-	"`dialai serve --check`": servingCheck{},
+	"`dialai serve`":         serving.ServingLine{},
+	"`dialai serve --check`": serving.ServingCheck{},
 
 	"`dialai specialists`": api.Specialist{},
 

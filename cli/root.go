@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/cli/internal/serving"
 )
 
 // root returns the command line: every command, under the one that runs a
@@ -101,14 +102,14 @@ func (a *app) addCommands(root *cobra.Command) {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand(), a.cancelCommand(), a.forkCommand(), a.moveCommand(), serveCommand(a, buildInfo().Version)}},
+		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand(), a.cancelCommand(), a.forkCommand(), a.moveCommand(), serving.ServeCommand(a.App, buildInfo().Version)}},
 		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand(), a.retractCommand()}},
 		{"Let the engine decide:", []*cobra.Command{a.trustCommand(), a.collapseCommand()}},
 		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.specialistsCommand(), a.auditCommand()}},
 		{"Guard an agent:", []*cobra.Command{a.checkCommand(), a.proxyCommand(), a.guardCommand(), a.analyzeCommand(), a.budgetCommand(), a.replayCommand()}},
 		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand(), a.modelsCommand(), a.pricesCommand()}},
 		{"Measure decisions:", []*cobra.Command{a.backtestCommand(), a.simulateCommand(), a.benchCommand()}},
-		{"Store and program:", []*cobra.Command{a.storeCommand(), keysCommand(a), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
+		{"Store and program:", []*cobra.Command{a.storeCommand(), serving.KeysCommand(a.App), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {

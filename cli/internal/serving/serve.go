@@ -1,4 +1,6 @@
-package cli
+// Package serving has the commands of whoever runs a server: dialai serve, with its settings,
+// and dialai keys.
+package serving
 
 import (
 	"bytes"
@@ -42,6 +44,9 @@ import (
 // the store on, and a server before it. Without a word about keys only the computer's own
 // address is listened at, and whoever can read the file server-key may call.
 
+// An app is one call of the program.
+type app struct{ *command.App }
+
 // serveFlags are those of serve.
 type serveFlags struct {
 	version    string // of this program
@@ -64,8 +69,9 @@ type serveFlags struct {
 	logFormat  string
 }
 
-// serveCommand returns dialai serve, of a program of some version.
-func serveCommand(a *app, version string) *cobra.Command {
+// ServeCommand returns dialai serve, of a program of some version.
+func ServeCommand(call *command.App, version string) *cobra.Command {
+	a := &app{call}
 	f := &serveFlags{version: version}
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -435,8 +441,8 @@ func (a *app) logger(f *serveFlags, level *slog.LevelVar) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Err, o))
 }
 
-// A servingLine is what serve prints with --json once it listens.
-type servingLine struct {
+// A ServingLine is what serve prints with --json once it listens.
+type ServingLine struct {
 	V       int      `json:"v"`
 	Kind    string   `json:"kind"` // "serving"
 	URLs    []string `json:"urls"`
@@ -445,7 +451,7 @@ type servingLine struct {
 
 // tellServing says where the server is, and how to call it.
 func (a *app) tellServing(f *serveFlags, listeners []net.Listener) error {
-	line := servingLine{V: 1, Kind: "serving"}
+	line := ServingLine{V: 1, Kind: "serving"}
 	for _, l := range listeners {
 		line.URLs = append(line.URLs, urlOf(l.Addr(), f.cert != ""))
 	}

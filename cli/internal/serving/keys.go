@@ -1,4 +1,4 @@
-package cli
+package serving
 
 import (
 	"context"
@@ -25,9 +25,9 @@ import (
 // defaultTenant is whose a key is where a server has no tenants.
 const defaultTenant = "default"
 
-// keysCommand returns dialai keys.
-func keysCommand(a *app) *cobra.Command {
-	k := &keys{app: a}
+// KeysCommand returns dialai keys.
+func KeysCommand(call *command.App) *cobra.Command {
+	k := &keys{app: &app{call}}
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Make, list and revoke the keys of a server",

@@ -1,4 +1,4 @@
-package cli
+package serving
 
 import (
 	"cmp"
@@ -149,8 +149,8 @@ func textsOf(value json.RawMessage, several bool) (texts []string, ok bool) {
 	return texts, true
 }
 
-// A servingCheck is what --check prints.
-type servingCheck struct {
+// A ServingCheck is what --check prints.
+type ServingCheck struct {
 	V        int            `json:"v"`
 	Kind     string         `json:"kind"` // "settings"
 	Settings map[string]any `json:"settings"`
@@ -158,7 +158,7 @@ type servingCheck struct {
 
 // tellSettings prints what the server would do.
 func (a *app) tellSettings(f *serveFlags, cmd *cobra.Command) error {
-	out := servingCheck{V: 1, Kind: "settings", Settings: map[string]any{}}
+	out := ServingCheck{V: 1, Kind: "settings", Settings: map[string]any{}}
 	for name, flag := range serveSettings(cmd) {
 		switch v := flag.Value.(type) {
 		case pflag.SliceValue:
