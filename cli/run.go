@@ -215,12 +215,15 @@ func (a *app) warnKeys(e *engine, all []machine.Specialist) {
 }
 
 // warnStarter says of somebody as whom a session is started that they are no human of its
-// machine, so that approvals which exclude them exclude nobody.
+// machine, so that approvals which exclude them exclude nobody. A specialist of it who is no
+// human starts nothing: the start says so.
 func (a *app) warnStarter(m *machine.Machine, all []machine.Specialist, as string) {
 	var humans []string
 	for i := range all {
 		if all[i].IsHuman {
 			humans = append(humans, all[i].SpecialistID)
+		} else if all[i].SpecialistID == as {
+			return
 		}
 	}
 	if as == "" || len(humans) == 0 || slices.Contains(humans, as) {
