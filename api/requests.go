@@ -158,6 +158,7 @@ type Reviewing struct {
 	TransitionName string `json:"transitionName" minLength:"1" doc:"what should have been decided"`
 	Reasoning      string `json:"reasoning,omitempty"`
 	SpecialistID   string `json:"specialistId,omitempty" doc:"the human; without it the only one as whom the caller may"`
+	Seen           bool   `json:"seen,omitempty" doc:"they have seen what was proposed or decided, if only elsewhere"`
 }
 
 // A Reviewed is the answer to a review.
@@ -167,6 +168,18 @@ type Reviewed struct {
 	SpecialistID   string             `json:"specialistId"`
 	TransitionName string             `json:"transitionName"`
 	Reasoning      string             `json:"reasoning,omitempty"`
+	Agrees         bool               `json:"agrees" doc:"with what was decided: by the engine, or by the human before"`
+}
+
+// ReviewedOf returns the answer to a review as it is shown.
+func ReviewedOf(v *session.Reviewed) Reviewed {
+	return Reviewed{v.Review, v.Round, v.SpecialistID, v.TransitionName, v.Reasoning, v.Agrees()}
+}
+
+// Deciders are the humans who may give orders in a state, and review what was decided there.
+type Deciders struct {
+	Humans   []string `json:"humans" doc:"those who are switched on"`
+	Declared bool     `json:"declared" doc:"the machine declares humans, be they switched off"`
 }
 
 // A Viewer says as whom something is looked at.

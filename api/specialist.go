@@ -14,6 +14,7 @@ type Specialist struct {
 	SpecialistID string       `json:"specialistId"`
 	Role         machine.Role `json:"role,omitempty"`
 	Registered   bool         `json:"registered"`
+	IsHuman      bool         `json:"isHuman,omitempty"` // of one who is registered
 	Disabled     bool         `json:"disabled"`
 	ChampionOf   []string     `json:"championOf,omitempty"` // states; "" is the machine
 }
@@ -34,7 +35,7 @@ func SpecialistsOf(r *session.Roster) []*Specialist {
 	}
 	for i := range r.Specialists {
 		e := get(r.Specialists[i].SpecialistID)
-		e.Role, e.Registered = r.Specialists[i].Role, true
+		e.Role, e.Registered, e.IsHuman = r.Specialists[i].Role, true, r.Specialists[i].IsHuman
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.Off)) {
 		get(id).Disabled = true

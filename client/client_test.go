@@ -709,7 +709,7 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		_, err := c.EvaluateSpecialist(ctx, "m/1", "who/1", 1, 2)
 		return err
 	},
-	"list-collapse": func(ctx context.Context, c *client.Client) error { return first(c.Collapses(ctx, "m/1")) },
+	"list-collapse": func(ctx context.Context, c *client.Client) error { return first(c.Collapses(ctx, "m/1", "s")) },
 	"get-collapse":  func(ctx context.Context, c *client.Client) error { _, err := c.Collapse(ctx, "m/1", "s/1"); return err },
 	"promote-state": func(ctx context.Context, c *client.Client) error {
 		_, err := c.Promote(ctx, "m/1", "s/1", api.Order{}, client.Write{})
@@ -736,7 +736,7 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		return err
 	},
 	"list-sessions": func(ctx context.Context, c *client.Client) error {
-		return first(c.Sessions(ctx, client.SessionQuery{ID: "i", Machine: "m", Statuses: []string{"running"}, State: "s", Code: "c", Subject: "s", Decider: "d", Overdue: true, UpdatedAfter: time.Unix(1, 0), OldestFirst: true}))
+		return first(c.Sessions(ctx, client.SessionQuery{ID: "i", Machine: "m", Statuses: []string{"running"}, State: "s", Code: "c", Subject: "s", Decider: "d", Overdue: true, Awake: true, Reviews: true, UpdatedAfter: time.Unix(1, 0), OldestFirst: true}))
 	},
 	"get-session": func(ctx context.Context, c *client.Client) error { _, err := c.Session(ctx, "id", "carol"); return err },
 	"await-session": func(ctx context.Context, c *client.Client) error {
@@ -744,15 +744,17 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		return err
 	},
 	"list-events": func(ctx context.Context, c *client.Client) error {
-		return first(c.Log(ctx, "id", client.EventQuery{After: 1, Kinds: []string{"ended"}, Payload: "none"}))
+		return first(c.Log(ctx, "id", client.EventQuery{After: 1, Kinds: []string{"ended"}, Human: "carol", Payload: "none"}))
 	},
-	"get-guard-log": func(ctx context.Context, c *client.Client) error { return first(c.GuardLog(ctx, "id", 1, "digest")) },
+	"get-guard-log": func(ctx context.Context, c *client.Client) error {
+		return first(c.GuardLog(ctx, "id", 1, "digest", "carol"))
+	},
 	"explain-round": func(ctx context.Context, c *client.Client) error {
 		_, err := c.Explain(ctx, "id", "1", "carol")
 		return err
 	},
 	"list-session-decisions": func(ctx context.Context, c *client.Client) error { return first(c.SessionDecisions(ctx, "id")) },
-	"list-model-calls":       func(ctx context.Context, c *client.Client) error { return first(c.ModelCalls(ctx, "id")) },
+	"list-model-calls":       func(ctx context.Context, c *client.Client) error { return first(c.ModelCalls(ctx, "id", "carol")) },
 	"get-driver":             func(ctx context.Context, c *client.Client) error { _, err := c.Driver(ctx, "id"); return err },
 	"step-session": func(ctx context.Context, c *client.Client) error {
 		_, err := c.Step(ctx, "id", client.Write{Wait: 1})
@@ -821,7 +823,17 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		_, err := c.Reveal(ctx, "q", api.Viewer{})
 		return err
 	},
-	"list-reviews": func(ctx context.Context, c *client.Client) error { return first(c.Reviews(ctx, "m", "carol")) },
+	"list-reviews": func(ctx context.Context, c *client.Client) error {
+		return first(c.Reviews(ctx, client.ReviewQuery{Machine: "m", Session: "id", Human: "carol"}))
+	},
+	"reveal-review": func(ctx context.Context, c *client.Client) error {
+		_, err := c.RevealReview(ctx, "q", api.Viewer{})
+		return err
+	},
+	"list-humans": func(ctx context.Context, c *client.Client) error {
+		_, err := c.HumansIn(ctx, "m/1", "s")
+		return err
+	},
 	"review": func(ctx context.Context, c *client.Client) error {
 		_, err := c.Review(ctx, "q", api.Reviewing{}, client.Write{IfSequence: 1})
 		return err

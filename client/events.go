@@ -21,6 +21,7 @@ import (
 type EventQuery struct {
 	After   int64    // only events behind this number; 0 is the beginning, Now what comes from now on
 	Kinds   []string // nil means all
+	Human   string   // as whom they are looked at; "" for nobody in particular
 	Payload string   // what is shown of texts: redacted (also if it is ""), full or none
 }
 
@@ -34,7 +35,7 @@ var ErrReset = errors.New("the log ends before what was seen of it")
 // Log yields the events of a session that there are, page by page as they are read. An error
 // is the last it yields.
 func (c *Client) Log(ctx context.Context, id string, q EventQuery) iter.Seq2[api.Event, error] {
-	v := values("kinds", strings.Join(q.Kinds, ","), "payload", q.Payload)
+	v := values("kinds", strings.Join(q.Kinds, ","), "human", q.Human, "payload", q.Payload)
 	return func(yield func(api.Event, error) bool) {
 		if err := c.fromNow(ctx, id, &q); err != nil {
 			yield(api.Event{}, err)
@@ -123,7 +124,7 @@ func (f *follower) connect(ctx context.Context) error {
 	watch := time.AfterFunc(f.client.silent, cancel)
 	defer watch.Stop()
 	f.heard, f.asked = false, 0
-	v := values("kinds", strings.Join(f.query.Kinds, ","), "payload", f.query.Payload)
+	v := values("kinds", strings.Join(f.query.Kinds, ","), "human", f.query.Human, "payload", f.query.Payload)
 	v.Set("after", number(f.query.After))
 	res, err := f.client.send(ctx, call{
 		method: http.MethodGet, path: of(f.id, "/events"), query: v, accept: "text/event-stream", header: http.Header{"Last-Event-Id": {number(f.query.After)}},

@@ -119,15 +119,20 @@ func (c *Client) EvaluateSpecialist(ctx context.Context, machineName, specialist
 	return do[api.Evaluation](ctx, c, get(machineAt(machineName, "/evaluations/"+url.PathEscape(specialistID)), v))
 }
 
-// Collapses yields how far the states of a machine do without humans. An error is the last it
-// yields.
-func (c *Client) Collapses(ctx context.Context, machineName string) iter.Seq2[api.StateCollapse, error] {
-	return pages[api.StateCollapse](ctx, c, machineAt(machineName, "/collapse"), url.Values{})
+// Collapses yields how far the states of a machine do without humans that declare it; state is ""
+// for all of them. An error is the last it yields.
+func (c *Client) Collapses(ctx context.Context, machineName, state string) iter.Seq2[api.StateCollapse, error] {
+	return pages[api.StateCollapse](ctx, c, machineAt(machineName, "/collapse"), values("state", state))
 }
 
 // Collapse says how far a state does without humans, and what is missing for more.
 func (c *Client) Collapse(ctx context.Context, machineName, state string) (api.StateCollapse, error) {
 	return do[api.StateCollapse](ctx, c, get(collapseAt(machineName, state, ""), nil))
+}
+
+// HumansIn says who may give orders in a state, and review what was decided there.
+func (c *Client) HumansIn(ctx context.Context, machineName, state string) (api.Deciders, error) {
+	return do[api.Deciders](ctx, c, get(machineAt(machineName, "/humans"), values("state", state)))
 }
 
 func collapseAt(machineName, state, below string) string {

@@ -66,14 +66,26 @@ func (c *Client) Withdraw(ctx context.Context, id, roundID, human string) (api.R
 	return do[api.Ruled](ctx, c, call{method: http.MethodDelete, path: of(id, "/decisions/"+url.PathEscape(roundID)), query: values("human", human)})
 }
 
+// A ReviewQuery says which closed rounds are listed; the zero value lists all that may be seen.
+type ReviewQuery struct {
+	Machine string
+	Session string // only those of the session of this id
+	Human   string // as whom they are looked at; "" for nobody in particular
+}
+
 // Reviews yields the closed rounds that wait for a human's review, page by page as they are
-// read, as a human sees them who is "" for nobody in particular. An error is the last it
-// yields.
-func (c *Client) Reviews(ctx context.Context, machineName, human string) iter.Seq2[api.ReviewItem, error] {
-	return pages[api.ReviewItem](ctx, c, "/v1/reviews", values("machine", machineName, "human", human))
+// read. An error is the last it yields.
+func (c *Client) Reviews(ctx context.Context, q ReviewQuery) iter.Seq2[api.ReviewItem, error] {
+	return pages[api.ReviewItem](ctx, c, "/v1/reviews", values("machine", q.Machine, "session", q.Session, "human", q.Human))
 }
 
 // Review says what should have been decided in a closed round, by the id of its question.
 func (c *Client) Review(ctx context.Context, questionID string, in api.Reviewing, w Write) (api.Reviewed, error) {
 	return do[api.Reviewed](ctx, c, post("/v1/reviews/"+url.PathEscape(questionID), in, Write{Key: w.Key, IfSequence: w.IfSequence}))
+}
+
+// RevealReview shows a human what was proposed and decided in a closed round, by the id of its
+// question. It is recorded, and their review is not blind.
+func (c *Client) RevealReview(ctx context.Context, questionID string, as api.Viewer) (api.Settled, error) {
+	return do[api.Settled](ctx, c, post("/v1/reviews/"+url.PathEscape(questionID)+"/reveal", as, Write{}))
 }

@@ -48,15 +48,14 @@ type SessionQuery struct {
 	Subject      string // only those whose subject begins like this
 	Decider      string // only those in whose state this human may rule
 	Overdue      bool
+	Awake        bool      // without those that wait for a timer which has not come
+	Reviews      bool      // only those with closed rounds that a human is to look at
 	UpdatedAfter time.Time // the zero time asks for nothing
 	OldestFirst  bool
 }
 
 func (q SessionQuery) values() url.Values {
-	v := values("id", q.ID, "machine", q.Machine, "status", strings.Join(q.Statuses, ","), "state", q.State, "code", q.Code, "subject", q.Subject, "decider", q.Decider)
-	if q.Overdue {
-		v.Set("overdue", "true")
-	}
+	v := values("id", q.ID, "machine", q.Machine, "status", strings.Join(q.Statuses, ","), "state", q.State, "code", q.Code, "subject", q.Subject, "decider", q.Decider, "overdue", yes(q.Overdue), "awake", yes(q.Awake), "reviews", yes(q.Reviews))
 	if !q.UpdatedAfter.IsZero() {
 		v.Set("updatedAfter", q.UpdatedAfter.UTC().Format(time.RFC3339Nano))
 	}
@@ -84,17 +83,17 @@ func (c *Client) SessionDecisions(ctx context.Context, id string) iter.Seq2[api.
 	return pages[api.Decision](ctx, c, of(id, "/decisions"), url.Values{})
 }
 
-// ModelCalls yields how models were asked in a session, the oldest first. An error is the last
-// it yields.
-func (c *Client) ModelCalls(ctx context.Context, id string) iter.Seq2[api.ModelCall, error] {
-	return pages[api.ModelCall](ctx, c, of(id, "/audit"), url.Values{})
+// ModelCalls yields how models were asked in a session, the oldest first, as a human sees it who
+// is "" for nobody in particular. An error is the last it yields.
+func (c *Client) ModelCalls(ctx context.Context, id, human string) iter.Seq2[api.ModelCall, error] {
+	return pages[api.ModelCall](ctx, c, of(id, "/audit"), values("human", human))
 }
 
 // GuardLog yields the events of a session as guards saw them, from a number on; 0 is the first.
-// payload is what is told of texts: redacted (also if it is ""), full or digest. An error is the
-// last it yields.
-func (c *Client) GuardLog(ctx context.Context, id string, from int64, payload string) iter.Seq2[api.LogRecord, error] {
-	v := values("payload", payload)
+// payload is what is told of texts: redacted (also if it is ""), full or digest; human as whom it
+// is looked at, "" for nobody in particular. An error is the last it yields.
+func (c *Client) GuardLog(ctx context.Context, id string, from int64, payload, human string) iter.Seq2[api.LogRecord, error] {
+	v := values("payload", payload, "human", human)
 	if from > 0 {
 		v.Set("from", number(from))
 	}

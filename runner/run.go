@@ -370,10 +370,17 @@ func (r *Runner) Tick(ctx context.Context) iter.Seq2[TickResult, error] {
 // ticked steps one of the sessions of a Tick.
 func (r *Runner) ticked(ctx context.Context, s session.Summary) (result TickResult) {
 	result.Summary = s
-	if !apart(func() { result.Tick, result.Err = r.stepOn(ctx, s.SessionID) }) {
-		result.Tick, result.Err = r.gone(ctx, s.SessionID)
-	}
+	result.Tick, result.Err = r.StepOn(ctx, s.SessionID)
 	return result
+}
+
+// StepOn is what a Tick does with a session: StepApart, and again while that leads where nobody
+// has to be asked first.
+func (r *Runner) StepOn(ctx context.Context, id specialist.SessionID) (tick Tick, err error) {
+	if !apart(func() { tick, err = r.stepOn(ctx, id) }) {
+		return r.gone(ctx, id)
+	}
+	return tick, err
 }
 
 // stepOn is Step, and again while that leads where nobody has to be asked first.

@@ -36,6 +36,7 @@ type eventsIn struct {
 	params.Session
 	After       string `query:"after" doc:"only events behind this number; a stream without it begins now, 0 is the beginning" maxLength:"20"`
 	Kinds       string `query:"kinds" doc:"only events of these kinds, with commas between"`
+	Human       string `query:"human" doc:"the human as whom it is looked at"`
 	Payload     string `query:"payload" enum:"redacted,full,none" doc:"what is shown of texts: redacted without it"`
 	Limit       int    `query:"limit" minimum:"0" maximum:"1000" doc:"1000 without it; not of a stream"`
 	Accept      string `header:"Accept" doc:"text/event-stream for a stream"`
@@ -97,11 +98,13 @@ type eventView struct {
 	after int64
 	kinds []string
 	bare  bool // no data
+	who   *Principal
+	human string // as whom they look, as they say
 	log   api.LogView
 }
 
 func (s *Server) eventView(ctx context.Context, p *Principal, at *session.Session, in *eventsIn) (*eventView, error) {
-	v := &eventView{bare: in.Payload == "none" || !p.may(mayPayload, at.Machine().Name())}
+	v := &eventView{who: p, human: in.Human, bare: in.Payload == "none" || !p.may(mayPayload, at.Machine().Name())}
 	if v.bare && in.Payload != "" && in.Payload != "none" {
 		return nil, mayNot(p, mayPayload, at.Machine().Name())
 	}
@@ -125,9 +128,9 @@ func (s *Server) eventView(ctx context.Context, p *Principal, at *session.Sessio
 	return v, s.withhold(ctx, at, v)
 }
 
-// withhold says what of the log of a session is kept from everybody who may look.
+// withhold says what of the log of a session is kept from whoever looks.
 func (s *Server) withhold(ctx context.Context, at *session.Session, v *eventView) (err error) {
-	v.log.Hidden, err = s.config.Runner.WithheldRounds(ctx, at, "")
+	v.log.Hidden, err = s.withheldFrom(ctx, v.who, at, v.human)
 	return err
 }
 

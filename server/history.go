@@ -24,8 +24,9 @@ import (
 )
 
 // What is read of the past: why a round went so, what was decided, how models were asked, what
-// the guards saw. Whatever is withheld from anybody in a round is left out for everybody, as in
-// the events; only an explanation asks who looks.
+// the guards saw. Whatever is withheld from anybody in a round is left out, as in the events,
+// but for one human who has looked at it on the record, and for nobody else whose key has more
+// than one: as one of them they would see what another is to decide without sight of it.
 
 func (s *Server) registerHistory() {
 	const one, of = "/v1/sessions/{id}", "/v1/machines/{machine}"
@@ -41,6 +42,7 @@ func (s *Server) registerHistory() {
 type guardLogIn struct {
 	params.Session
 	params.Page
+	Human   string `query:"human" doc:"the human as whom it is looked at"`
 	Format  string `query:"format" enum:"guard" doc:"guard, the only one"`
 	From    int64  `query:"from" minimum:"0" doc:"the number of the first event"`
 	Payload string `query:"payload" enum:"redacted,full,digest" default:"redacted" doc:"what is told of texts"`
@@ -56,7 +58,7 @@ func (s *Server) guardLog(ctx context.Context, p *Principal, in *guardLogIn) (*g
 	if err != nil {
 		return nil, err
 	}
-	hidden, err := s.config.Runner.WithheldRounds(ctx, at, "")
+	hidden, err := s.withheldFrom(ctx, p, at, in.Human)
 	if err != nil {
 		return nil, err
 	}
@@ -97,22 +99,15 @@ func (s *Server) explain(ctx context.Context, p *Principal, in *explainIn) (*exp
 	if err != nil {
 		return nil, err
 	}
-	viewer, err := p.viewer(at.Machine().Name(), in.Human)
+	hidden, err := s.withheldFrom(ctx, p, at, in.Human)
 	if err != nil {
 		return nil, err
-	}
-	if bound := p.humans(at.Machine().Name()); len(bound) > 1 {
-		viewer = "" // as one of them they would see what another is to review without sight of it
 	}
 	why, err := explain.Round(ctx, s.config.Runner, at.ID, in.Round)
 	if err != nil {
 		return nil, err
 	}
 	if why.Withheld {
-		hidden, err := s.config.Runner.WithheldRounds(ctx, at, viewer)
-		if err != nil {
-			return nil, err
-		}
 		why.Withheld = hidden[why.Round] != ""
 	}
 	if why.Withheld && why.Executed == "" {
@@ -253,14 +248,33 @@ func (s *Server) withheldExemplar(ctx context.Context, e *specialist.Exemplar) (
 	return hidden[e.ExemplarID], err
 }
 
+// withheldFrom returns the rounds of a session of which something is kept from the caller, who
+// looks as a human that they name.
+func (s *Server) withheldFrom(ctx context.Context, p *Principal, at *session.Session, named string) (map[int32]string, error) {
+	viewer, err := p.viewer(at.Machine().Name(), named)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.humans(at.Machine().Name())) > 1 {
+		viewer = ""
+	}
+	return s.config.Runner.WithheldRounds(ctx, at, viewer)
+}
+
+type modelCallsIn struct {
+	params.Session
+	params.Page
+	Human string `query:"human" doc:"the human as whom it is looked at"`
+}
+
 type modelCallsOut struct{ Body api.List[api.ModelCall] }
 
-func (s *Server) modelCalls(ctx context.Context, p *Principal, in *sessionPage) (*modelCallsOut, error) {
+func (s *Server) modelCalls(ctx context.Context, p *Principal, in *modelCallsIn) (*modelCallsOut, error) {
 	at, err := s.session(ctx, p, in.ID, mayPayload)
 	if err != nil {
 		return nil, err
 	}
-	hidden, err := s.config.Runner.WithheldRounds(ctx, at, "")
+	hidden, err := s.withheldFrom(ctx, p, at, in.Human)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func problemOf(err error) *api.Error {
 		return &api.Error{Status: http.StatusBadRequest, Code: "invalid_machine", Detail: invalid.Summary(), ExitCode: 2, Problems: problemsOf(invalid.Problems, func(machine.Problem) string { return "error" })}
 	}
 	if cannot, ok := errors.AsType[*runner.StartError](err); ok {
-		return &api.Error{Status: http.StatusUnprocessableEntity, Code: "cannot_start", Detail: packs.Redact(cannot.Error()), ExitCode: 1}
+		return &api.Error{Status: http.StatusUnprocessableEntity, Code: "cannot_start", Detail: packs.Redact(cannot.Error()), ExitCode: 1, Problems: missing(cannot)}
 	}
 	if _, ok := errors.AsType[*session.CorruptError](err); ok {
 		return &api.Error{Status: http.StatusInternalServerError, Code: "store_damaged", Detail: "what is stored contradicts itself", Hint: "dialai store verify says what; other sessions go on", ExitCode: 1}
@@ -97,6 +97,22 @@ func problemOf(err error) *api.Error {
 		return &api.Error{Status: http.StatusUnprocessableEntity, Code: said.Code, Detail: packs.Redact(said.Message), Hint: packs.Redact(said.Hint), ExitCode: 1}
 	}
 	return internalProblem()
+}
+
+// missing returns what keeps a session from its start, each with its place in the definition, if
+// it has one.
+func missing(cannot *runner.StartError) []api.Problem {
+	list := make([]api.Problem, len(cannot.Problems))
+	for i, err := range cannot.Problems {
+		if d, ok := errors.AsType[*runner.DanglingError](err); ok {
+			list[i] = problemsOf([]machine.Problem{d.Problem}, func(machine.Problem) string { return "error" })[0]
+		} else if u, ok := errors.AsType[*runner.UnpricedError](err); ok {
+			list[i] = problemsOf([]machine.Problem{u.Problem}, func(machine.Problem) string { return "error" })[0]
+		} else {
+			list[i] = api.Problem{Message: packs.Redact(err.Error())}
+		}
+	}
+	return list
 }
 
 func internalProblem() *api.Error {

@@ -30,6 +30,7 @@ func (s *Server) registerQuestions() {
 	s.registerClaims()
 	add(s, operation{id: "list-reviews", method: http.MethodGet, path: "/v1/reviews", summary: "The closed rounds that a human is to look at", needs: mayRead}, s.reviews)
 	add(s, operation{id: "review", method: http.MethodPost, path: "/v1/reviews/{question}", summary: "Say what should have been decided in a closed round", needs: mayRule, errors: []int{409, 412, 422}}, s.review)
+	add(s, operation{id: "reveal-review", method: http.MethodPost, path: "/v1/reviews/{question}/reveal", summary: "Look at what was decided in a closed round; it is recorded, and the review is not blind", needs: mayRule, errors: []int{409}}, s.revealReview)
 }
 
 type inboxIn struct {
@@ -145,7 +146,7 @@ func (s *Server) reveal(ctx context.Context, p *Principal, in *revealIn) (*quest
 	if in.Body != nil {
 		named = in.Body.SpecialistID
 	}
-	who, err := s.human(ctx, p, at, named)
+	who, err := s.looker(ctx, p, at, named)
 	if err != nil {
 		return nil, err
 	}
@@ -241,6 +242,7 @@ func (s *Server) ruled(ctx context.Context, p *Principal, a runner.Arbitration, 
 
 type reviewsIn struct {
 	Machine string `query:"machine"`
+	Session string `query:"session" doc:"only those of the session of this id" maxLength:"100"`
 	Human   string `query:"human" doc:"the human who looks"`
 	Limit   int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
 	Cursor  string `query:"cursor"`
@@ -255,7 +257,7 @@ func (s *Server) reviews(ctx context.Context, p *Principal, in *reviewsIn) (*rev
 	if err != nil {
 		return nil, err
 	}
-	items, next, err := s.config.Runner.Reviews(ctx, session.ListQuery{MachineName: in.Machine, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}, viewer)
+	items, next, err := s.config.Runner.Reviews(ctx, session.ListQuery{ID: in.Session, MachineName: in.Machine, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}, viewer)
 	if err != nil {
 		return nil, err
 	}
@@ -296,11 +298,43 @@ func (s *Server) review(ctx context.Context, p *Principal, in *reviewIn) (*revie
 	if err != nil {
 		return nil, err
 	}
-	blind := slices.ContainsFunc(at.Reviews(), func(v *session.Review) bool { return v.Key.ID() == round && hidden[v.Key.Round] != "" })
+	blind := !in.Body.Seen && slices.ContainsFunc(at.Reviews(), func(v *session.Review) bool { return v.Key.ID() == round && hidden[v.Key.Round] != "" })
 	done, err := s.config.Runner.Review(ctx, runner.Reviewing{SessionID: at.ID, RoundID: round, SpecialistID: machine.SpecialistID(who), TransitionName: in.Body.TransitionName,
 		Reasoning: in.Body.Reasoning, Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch), Blind: blind})
 	if err != nil {
 		return nil, err
 	}
-	return &reviewOut{api.Reviewed{Review: done.Review, Round: done.Round, SpecialistID: done.SpecialistID, TransitionName: done.TransitionName, Reasoning: done.Reasoning}}, nil
+	return &reviewOut{api.ReviewedOf(done)}, nil
+}
+
+// revealReview has somebody look at what was proposed and decided in a round that waits for a
+// review. From then on it is kept from them in no answer.
+func (s *Server) revealReview(ctx context.Context, p *Principal, in *revealIn) (*sessionOut, error) {
+	id, round := parts(in.QuestionID)
+	at, err := s.session(ctx, p, id, mayRule)
+	if err != nil {
+		return nil, err
+	}
+	if at.ReviewOf(round) == nil {
+		return nil, &session.NotFoundError{What: "Review", ID: in.QuestionID}
+	}
+	named := ""
+	if in.Body != nil {
+		named = in.Body.SpecialistID
+	}
+	who, err := s.looker(ctx, p, at, named)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.config.Runner.RevealReview(ctx, at.ID, round, who, p.actor(at.Machine().Name()))
+	return s.changed(ctx, p, after, err, "")
+}
+
+// looker returns as which human the principal looks on the record at what is withheld. Whoever
+// may name anybody and names nobody looks for all of them.
+func (s *Server) looker(ctx context.Context, p *Principal, at *session.Session, named string) (machine.SpecialistID, error) {
+	if named == "" && p.Anybody {
+		return "", nil
+	}
+	return s.human(ctx, p, at, named)
 }

@@ -131,6 +131,8 @@ type listIn struct {
 	Subject      string `query:"subject" doc:"only those whose subject begins like this"`
 	Decider      string `query:"decider" doc:"only those in whose state this human may rule"`
 	Overdue      bool   `query:"overdue"`
+	Awake        bool   `query:"awake" doc:"without those that wait for a timer which has not come"`
+	Reviews      bool   `query:"reviews" doc:"only those with closed rounds that a human is to look at"`
 	UpdatedAfter string `query:"updatedAfter" doc:"a time such as 2026-01-31T12:00:00Z"`
 	Order        string `query:"order" enum:"asc,desc" doc:"by creation; desc without it"`
 	Limit        int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
@@ -153,6 +155,9 @@ func (s *Server) list(ctx context.Context, p *Principal, in *listIn) (*listOut, 
 	}
 	if in.Overdue {
 		q.Overdue = s.now()
+	}
+	if q.Reviews = in.Reviews; in.Awake {
+		q.Awake = s.now()
 	}
 	page, err := s.config.Runner.Sessions(ctx, q)
 	if err != nil {
@@ -253,15 +258,16 @@ func (s *Server) step(ctx context.Context, p *Principal, in *stepIn) (*stepOut, 
 	if err != nil {
 		return nil, err
 	}
-	tick, err := s.config.Runner.StepApart(ctx, at.ID)
-	if err != nil {
+	tick, err := s.config.Runner.StepOn(ctx, at.ID)
+	if err != nil && tick.Transition == nil { // else a step before the one that failed is told, with why
 		return nil, err
 	}
+	view := runner.TickResult{Tick: tick, Err: err}.View()
 	at, settled, err := s.answer(ctx, p, tick.Session, in.For)
 	if err != nil {
 		return nil, err
 	}
-	return &stepOut{Status: http.StatusOK, ETag: etag(at), Body: api.Stepped{Tick: tick.View(), Settled: settled}}, nil
+	return &stepOut{Status: http.StatusOK, ETag: etag(at), Body: api.Stepped{Tick: view, Settled: settled}}, nil
 }
 
 type runIn struct {

@@ -27,6 +27,7 @@ func (s *Server) registerTrust() {
 	add(s, operation{id: "evaluate-specialist", method: http.MethodGet, path: of + "/evaluations/{specialist}", summary: "How what a specialist proposed compares with what humans decided", needs: mayRead}, s.evaluation)
 	add(s, operation{id: "list-collapse", method: http.MethodGet, path: of + "/collapse", summary: "How far the states of a machine do without humans", needs: mayRead}, s.collapses)
 	add(s, operation{id: "get-collapse", method: http.MethodGet, path: of + "/collapse/{state}", summary: "How far a state does without humans, and what is missing for more", needs: mayRead}, s.collapse)
+	add(s, operation{id: "list-humans", method: http.MethodGet, path: of + "/humans", summary: "Who may give orders in a state, and review what was decided there", needs: mayRead}, s.humansIn)
 	r := s.config.Runner
 	for _, o := range []struct {
 		name, summary string
@@ -172,15 +173,15 @@ type collapsesOut struct {
 	Body api.List[runner.StateCollapse]
 }
 
-func (s *Server) collapses(ctx context.Context, p *Principal, in *machinePage) (*collapsesOut, error) {
+func (s *Server) collapses(ctx context.Context, p *Principal, in *trustIn) (*collapsesOut, error) {
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
-	list, err := report.CollapseOf(ctx, s.config.Runner, in.Name, "")
+	list, err := report.CollapseOf(ctx, s.config.Runner, in.Name, machine.StateName(in.State))
 	if err != nil {
 		return nil, err
 	}
-	page, err := pageOf("collapse of "+in.Name, p, &in.Page, list, func(c runner.StateCollapse) string { return c.State })
+	page, err := pageOf("collapse of "+in.Name+"\n"+in.State, p, &in.Page, list, func(c runner.StateCollapse) string { return c.State })
 	return &collapsesOut{page}, err
 }
 
@@ -203,6 +204,21 @@ func (s *Server) collapse(ctx context.Context, p *Principal, in *collapseIn) (*c
 		return nil, err
 	}
 	return &collapseOut{list[0]}, nil
+}
+
+type humansIn struct {
+	params.Machine
+	StateName string `query:"state" doc:"the name of the state" maxLength:"300"`
+}
+
+type humansOut struct{ Body api.Deciders }
+
+func (s *Server) humansIn(ctx context.Context, p *Principal, in *humansIn) (*humansOut, error) {
+	if err := s.known(ctx, p, in.Name); err != nil {
+		return nil, err
+	}
+	ids, declared, err := s.config.Runner.HumansIn(ctx, in.Name, machine.StateName(in.StateName))
+	return &humansOut{api.Deciders{Humans: append([]string{}, ids...), Declared: declared}}, err
 }
 
 type orderIn struct {

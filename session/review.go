@@ -89,6 +89,19 @@ type Reviewed struct {
 	Actor          *Actor        // who answered; nil if that is not said
 }
 
+// Agrees reports whether the answer is what was decided before: by the engine, or by the human
+// before.
+func (d *Reviewed) Agrees() bool {
+	if d.Lesson == nil {
+		return false
+	}
+	if s := d.Lesson.Second; s != nil && d.Review == SecondLook {
+		return s.First == s.Second
+	}
+	o := d.Lesson.Outcome
+	return o != nil && o.Truth == o.Pick && o.Source == trust.Audited
+}
+
 // Reviews returns the closed rounds of the session that wait for a human, the
 // oldest first. The caller must not change it.
 func (s *Session) Reviews() []*Review { return s.reviews }
