@@ -5,13 +5,10 @@ import (
 	"context"
 	"io"
 
-	"github.com/dialai/dialai/machine"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 )
 
@@ -46,7 +43,7 @@ func (a *app) collapsed(name, short, long, example string, show func(render.Styl
 	return &cobra.Command{
 		Use: name + " <machine> [<state>]", Short: short, Long: long, Example: example,
 		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			list, err := report.CollapseOf(ctx, e.Runner, args[0], machine.StateName(append(args, "")[1]))
+			list, err := e.collapses(ctx, args[0], append(args, "")[1])
 			if err != nil {
 				return err
 			}

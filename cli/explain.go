@@ -41,10 +41,7 @@ the text is made.`,
 			if err != nil {
 				return err
 			}
-			why, err := explain.Round(ctx, e.Runner, id, append(args, "")[1])
-			if err == nil {
-				err = v.lookAtRound(ctx, e, id, why)
-			}
+			why, err := v.explain(ctx, e, id, append(args, "")[1])
 			if err != nil {
 				return err
 			}
@@ -62,6 +59,18 @@ the text is made.`,
 	}
 	v.add(cmd)
 	return cmd
+}
+
+// explain returns why a round went so, after the viewer has looked at it.
+func (f *viewFlags) explain(ctx context.Context, e *engine, id specialist.SessionID, round string) (*explain.Explanation, error) {
+	if e.far != nil {
+		return e.far.explain(ctx, id, round, f)
+	}
+	why, err := explain.Round(ctx, e.Runner, id, round)
+	if err == nil {
+		err = f.lookAtRound(ctx, e, id, why)
+	}
+	return why, err
 }
 
 // lookAtRound has the explanation of a round that is withheld from somebody say whether it

@@ -42,7 +42,7 @@ The fork is not run: dialai resume takes it up. The other session stays as it is
 				case err != nil:
 					return err
 				}
-				return a.Forked(out, fork)
+				return a.Forked(out, fork, e.approved(fork))
 			})
 		},
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/dialai/dialai/client"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/guardlog"
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
 
@@ -59,18 +58,17 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				if err != nil {
 					return err
 				}
-				if e.far != nil {
-					return a.printDistantLog(cmd.Context(), e, out, s, v, f, from)
-				}
 				s, hidden, err := v.lookAtAll(cmd.Context(), e, s)
-				if err != nil {
-					return err
+				if err == nil {
+					err = f.check()
 				}
-				if f.guard {
+				switch {
+				case err != nil:
+					return err
+				case e.far != nil:
+					return a.printDistantLog(cmd.Context(), e, out, s, v, f, from)
+				case f.guard:
 					return a.printGuardLog(cmd.Context(), e, out, s, f, from, hidden)
-				}
-				if err := f.check(); err != nil {
-					return err
 				}
 				return a.printLog(cmd.Context(), e, out, s, &api.LogView{Redacted: f.payload == guardlog.PayloadRedacted, Hidden: hidden}, from)
 			})
@@ -85,8 +83,14 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 	return cmd
 }
 
-// check returns what is wrong with what is to be written of texts without --guard.
+// check returns what is wrong with what is to be written of texts.
 func (f *guardLogFlags) check() error {
+	switch {
+	case f.guard && f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest):
+		return command.Hinted(command.Usage("--payload is %q", f.payload), "it may be %s, %s or %s", guardlog.PayloadRedacted, guard.PayloadFull, guard.PayloadDigest)
+	case f.guard:
+		return nil
+	}
 	if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) {
 		return command.Hinted(command.Usage("--payload is %q", f.payload), "without --guard it may be %s or %s", guardlog.PayloadRedacted, guard.PayloadFull)
 	}
@@ -95,15 +99,18 @@ func (f *guardLogFlags) check() error {
 
 // printDistantLog prints the events of a session as a server shows them.
 func (a *app) printDistantLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, v *viewFlags, f *guardLogFlags, from int64) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	if v.show {
-		if _, _, err := e.Reveal(ctx, s.ID, machine.SpecialistID(v.as), command.LocalActor()); err != nil {
-			return err
+	if f.guard {
+		for rec, err := range e.far.GuardLog(ctx, s.ID.String(), from, f.payload, v.as) {
+			if err != nil {
+				return e.far.told(err)
+			}
+			if err := render.JSON(out, rec); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	for event, err := range e.far.Log(ctx, s.ID.String(), client.EventQuery{Payload: f.payload, After: max(from-1, 0)}) {
+	for event, err := range e.far.Log(ctx, s.ID.String(), client.EventQuery{Human: v.as, Payload: f.payload, After: max(from-1, 0)}) {
 		if err != nil {
 			return e.far.told(err)
 		}
@@ -159,9 +166,6 @@ type guardLogFlags struct {
 }
 
 func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, f *guardLogFlags, from int64, hidden map[int32]string) error {
-	if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
-		return command.Hinted(command.Usage("--payload is %q", f.payload), "it may be %s, %s or %s", guardlog.PayloadRedacted, guard.PayloadFull, guard.PayloadDigest)
-	}
 	w := guardlog.New(s, guardlog.Options{From: from, Payload: f.payload, Hidden: hidden}, func(rec *guard.LogRecord) error { return render.JSON(out, rec) })
 	return w.Fold(e.Store.Records(ctx, s.ID, 1), math.MaxInt64)
 }

@@ -72,6 +72,8 @@ func waits(ctx context.Context, _ specialist.Question) (specialist.Answer, error
 //	                            and a store may hold
 //	server                      starts dialai serve, SERVER is its address
 //	named FILE STORE ID...      starts sessions with these ids
+//
+// A line after [here] holds where commands work on the store itself, and not at a server.
 func TestScript(t *testing.T) { testscript.Run(t, scripts()) }
 
 func scripts() testscript.Params {
@@ -86,6 +88,12 @@ func scripts() testscript.Params {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand, "model": startModel, "asked": asked, "stored": startStored, "named": startNamed, "server": serveScript,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "here" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return true, nil
 		},
 		UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 	}

@@ -3,8 +3,6 @@ package cli
 import (
 	"bufio"
 
-	"github.com/dialai/dialai/machine"
-
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
@@ -29,7 +27,7 @@ promises.`,
 				return err
 			}
 			return a.with(cmd.Context(), command.Reads, func(e *engine, out *bufio.Writer) error {
-				m, err := report.MetricsOf(cmd.Context(), e.Runner, args[0], machine.StateName(state))
+				m, err := e.metrics(cmd.Context(), args[0], state, minutes)
 				if err != nil {
 					return err
 				}
@@ -38,7 +36,6 @@ promises.`,
 						return err
 					}
 				}
-				m.Assume(minutes)
 				return a.Metrics(out, m)
 			})
 		},

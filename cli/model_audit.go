@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,11 +45,10 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 	}
 	kept := false
 	rows := [][]string{{"TIME", "SPECIALIST", "PURPOSE", "ATTEMPT", "STATUS", "MODEL", "MS", "TOKENS", "ERROR"}}
-	for entry, err := range e.Store.Audit(ctx, s.ID) {
+	for line, err := range e.modelCalls(ctx, s, hidden, v) {
 		if err != nil {
 			return err
 		}
-		line := api.ModelCallOf(entry, hidden[cmp.Or(entry.Round, s.Round)] != "")
 		if a.Flags.JSON {
 			if err := render.JSON(out, line); err != nil {
 				return err
@@ -77,7 +75,7 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 // like a record that was removed.
 func notAsked(ctx context.Context, e *engine, out io.Writer, s *session.Session) error {
 	models, answers := map[string]bool{}, 0
-	for event, err := range api.EventsOf("", e.Store.Records(ctx, s.ID, 1)) {
+	for event, err := range e.asking(ctx, s) {
 		if err != nil {
 			return err
 		}

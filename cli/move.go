@@ -96,7 +96,7 @@ func (a *app) move(ctx context.Context, args []string, f *moveFlags) error {
 			return a.moveOne(ctx, e, out, args[0], m, how)
 		}
 		found, failed := 0, 0
-		for sum, err := range session.Each(ctx, e.Sessions, session.ListQuery{MachineName: m.Name(), Statuses: session.LiveStatuses()}) {
+		for sum, err := range e.each(ctx, session.ListQuery{MachineName: m.Name(), Statuses: session.LiveStatuses()}) {
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -34,6 +35,15 @@ type operations interface {
 	Propose(ctx context.Context, in runner.Submission) (*specialist.Proposal, *session.Session, error)
 	Stop(ctx context.Context, id specialist.SessionID, why runner.Stopping) (*session.Session, error)
 	Fork(ctx context.Context, id specialist.SessionID, o runner.Forking) (*session.Session, error)
+	Move(ctx context.Context, id specialist.SessionID, m *machine.Machine, o runner.Moving) (*session.Session, error)
+	Retract(ctx context.Context, in runner.Retracting) (*session.Session, error)
+	Reviews(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) ([]runner.ReviewItem, session.Cursor, error)
+	RevealReview(ctx context.Context, id specialist.SessionID, roundID string, viewer machine.SpecialistID, by *session.Actor) (*session.Session, error)
+	HumansIn(ctx context.Context, machineName string, state machine.StateName) (ids []string, declared bool, err error)
+	Promote(ctx context.Context, o runner.Order, id machine.SpecialistID) (*trust.Certificate, error)
+	Demote(ctx context.Context, o runner.Order) error
+	Freeze(ctx context.Context, o runner.Order, on bool) error
+	Switch(ctx context.Context, machineName string, id machine.SpecialistID, to runner.Switching) error
 }
 
 // here is the Runner of an engine. Its methods are beneath the operations, which are the
@@ -50,6 +60,9 @@ type engine struct {
 // knows returns an error if no session of a machine is in the store: what it is asked
 // about is more likely misspelt than new.
 func (e *engine) knows(ctx context.Context, machineName string) error {
+	if e.far != nil {
+		return e.far.knows(ctx, machineName)
+	}
 	definitions, err := e.Store.Definitions(ctx, machineName)
 	if err == nil && (len(definitions) == 0 || machineName == "") {
 		err = &session.NotFoundError{What: "Machine", ID: machineName}

@@ -34,7 +34,7 @@ import (
 // All others work here, whatever --server says, but for what nobody does at a server.
 var distantCommands = map[string]bool{
 	"dialai": true, "run": true, "resume": true, "decide": true, "propose": true, "inbox": true, "sessions": true, "show": true, "log": true, "cancel": true, "fork": true, "proxy": true,
-	"tick": false, "move": false, "retract": false, "audit": false, "explain": false, "trust": false, "collapse": false, "risk": false, "metrics": false, "specialists": false,
+	"tick": true, "move": true, "retract": true, "audit": true, "explain": true, "trust": true, "collapse": true, "risk": true, "metrics": true, "specialists": true,
 	"backtest": false, "store": false, "keys": false, "serve": false, "migrate": false,
 }
 
@@ -50,7 +50,6 @@ var localFlags = []struct{ name, why string }{
 	{"timeout", "sessions go on at the server: Ctrl-C stops to watch"},
 	{"wait", "sessions go on at the server, whether somebody waits or not"},
 	{"machine", "what happened to the specialists of a machine is not served in this version"},
-	{"guard", "the event log of guards is not served in this version"},
 }
 
 // distance checks what a command is to do at a server.
@@ -96,16 +95,21 @@ func (a *app) distance(cmd *cobra.Command) error {
 // remote is a server in the place of a Runner and its store.
 type remote struct {
 	*client.Client
-	a        *app
-	printer  *printer // of what happens to the session that is followed; nil for commands that only look
-	programs *session.Programs
-	shown    api.Session                    // the session that was read last, as it was told
-	reader   *session.Session               // as of the event that was told last, for what names in the next one mean
-	after    int64                          // the number of that event
-	record   []api.Event                    // that are read, and may have others of their record behind them
-	pull     func() (api.Item, error, bool) // the inbox behind the last page
-	missing  []string                       // without whom the session was started, if that is to be told
-	ahead    *runner.Question               // that was read of it
+	a         *app
+	printer   *printer // of what happens to the session that is followed; nil for commands that only look
+	programs  *session.Programs
+	sent      *machine.Machine               // whose definition the server was sent last
+	shown     api.Session                    // the session that was read last, as it was told
+	reader    *session.Session               // as of the event that was told last, for what names in the next one mean
+	after     int64                          // the number of that event
+	withdraws bool                           // the ruling that is told takes another one back
+	record    []api.Event                    // that are read, and may have others of their record behind them
+	pull      func() (api.Item, error, bool) // the inbox behind the last page
+	missing   []string                       // without whom the session was started, if that is to be told
+	ahead     *runner.Question               // that was read of it
+
+	reviews     func() (runner.ReviewItem, error, bool) // those that wait behind the last page
+	reviewAhead *runner.ReviewItem                      // that was read of them
 }
 
 // distant returns the server that --server names.
@@ -201,17 +205,27 @@ func (r *remote) told(err error) error {
 	}
 	switch {
 	case p.Code == "cannot_start":
-		var reasons []error
-		for line := range strings.SplitSeq(p.Detail, "\n") {
-			reasons = append(reasons, errors.New(line))
-		}
-		return errors.Join(reasons...)
+		return r.placed(p.Problems)
 	case errors.Is(p, client.ErrUnauthenticated):
 		return command.Hinted(fmt.Errorf("%s does not know the key that it was sent", r.a.Flags.Server), "%s", r.keysTried())
 	case p.ExitCode != 0 && p.ExitCode != command.ExitFailure:
 		return command.Fail(p.ExitCode, refused)
 	}
 	return refused
+}
+
+// placed returns what keeps a session from its start, at its place in the definition that the
+// server was sent.
+func (r *remote) placed(problems []api.Problem) error {
+	var reasons []error
+	for _, d := range problems {
+		if d.Pointer == "" || r.sent == nil {
+			reasons = append(reasons, errors.New(d.Message))
+			continue
+		}
+		reasons = append(reasons, &runner.DanglingError{Problem: r.sent.Locate(machine.Problem{Path: d.Pointer, Code: d.Code, Message: d.Message, Hint: d.Hint})})
+	}
+	return errors.Join(reasons...)
 }
 
 // keysTried says where a key may be.
@@ -253,7 +267,7 @@ func (r *remote) look(ctx context.Context, id specialist.SessionID, viewer machi
 
 // take makes a session of what was told.
 func (r *remote) take(ctx context.Context, v api.Session, viewer machine.SpecialistID) (*session.Session, error) {
-	m, err := r.a.ParseMachine("machine.json", v.Machine)
+	m, err := machine.Parse("machine.json", v.Machine, session.StoredChecks()) // which the server has checked when it was new
 	if err != nil {
 		return nil, err
 	}
@@ -345,7 +359,7 @@ func (r *remote) Sessions(ctx context.Context, q session.ListQuery) (list []sess
 // each yields the summaries of sessions, as many as are asked for.
 func (r *remote) each(ctx context.Context, q session.ListQuery) iter.Seq2[session.Summary, error] {
 	return func(yield func(session.Summary, error) bool) {
-		in := client.SessionQuery{ID: q.ID, Machine: q.MachineName, State: q.State, Code: q.Code, Subject: q.Subject, Decider: string(q.Decider), OldestFirst: !q.Desc}
+		in := client.SessionQuery{ID: q.ID, Machine: q.MachineName, State: q.State, Code: q.Code, Subject: q.Subject, Decider: string(q.Decider), OldestFirst: !q.Desc, Awake: q.Awake != 0, Reviews: q.Reviews}
 		for _, s := range q.Statuses {
 			in.Statuses = append(in.Statuses, s.String())
 		}
@@ -354,9 +368,6 @@ func (r *remote) each(ctx context.Context, q session.ListQuery) iter.Seq2[sessio
 		}
 		n := 0
 		for sum, err := range r.Client.Sessions(ctx, in) {
-			if err == nil && q.Reviews && sum.Reviews == 0 {
-				continue
-			}
 			if n++; !yield(sum, r.told(err)) || err != nil || n == q.Limit {
 				return
 			}
@@ -439,6 +450,9 @@ func (r *remote) Reveal(ctx context.Context, id specialist.SessionID, viewer mac
 
 // Humans returns who may rule in a session, and whether its machine declares any human.
 func (r *remote) Humans(ctx context.Context, s *session.Session) (ids []string, declared bool, err error) {
+	if !s.Status.Live() && s.Status != session.Stopped { // there is no question
+		return r.HumansIn(ctx, s.Machine().Name(), machine.StateName(s.State.Name))
+	}
 	q, err := r.Question(ctx, s, "")
 	return q.Humans, len(q.Humans) > 0 || humanOf(s) != "", err
 }
@@ -450,6 +464,7 @@ func (r *remote) Outcome(_ context.Context, s *session.Session, _ machine.Specia
 
 // Start starts a session of a definition that the server is sent.
 func (r *remote) Start(ctx context.Context, m *machine.Machine, o runner.StartOptions) (*session.Session, error) {
+	r.sent = m
 	in := api.Start{Machine: m.JSON(), MetaJSON: o.Meta, Mode: string(o.Mode), Defaults: o.Defaults}
 	if o.Seed != 0 {
 		in.Seed = fmt.Sprint(o.Seed)
@@ -630,7 +645,7 @@ func (r *remote) less(e api.Event) bool {
 	case session.KindJudged:
 		p.line("Arbiter %s: verdict (withheld)", render.Clean(d.ArbiterID))
 	case session.KindRuled:
-		p.line("Human %s has ruled (withheld)", render.Clean(d.SpecialistID))
+		p.line(render.Either(r.withdraws, "Human %s has taken the ruling back", "Human %s has ruled (withheld)"), render.Clean(d.SpecialistID))
 	case session.KindRoundOpened, session.KindNeedsHuman, session.KindEnded:
 		return false // their names are there
 	}
@@ -646,10 +661,11 @@ func (r *remote) Resume(ctx context.Context, id specialist.SessionID, o runner.R
 		for _, l := range o.Raise {
 			if !json.Valid([]byte(l.To)) { // it cannot be sent, and here is who says what is wrong
 				s, err := r.Session(ctx, id)
-				if err == nil {
-					_, err = s.Program.Lift(s.State, o.Raise)
+				if err != nil {
+					return nil, err
 				}
-				return nil, command.Fail(command.ExitUsage, err)
+				_, problems := s.Program.Guards(s.State).Raise(s.State.Name, o.Raise)
+				return nil, command.Usage("%s", problems[0].Message)
 			}
 			in.Raise = append(in.Raise, api.Raise{Limit: l.Limit, To: l.To})
 		}
@@ -671,7 +687,7 @@ func (r *remote) Decide(ctx context.Context, in runner.Ruling) (runner.Arbitrati
 	}
 	var ruled api.Ruled
 	var err error
-	if in.Withdraw {
+	if r.withdraws = in.Withdraw; in.Withdraw {
 		ruled, err = r.Withdraw(ctx, id, in.RoundID, string(in.SpecialistID))
 	} else {
 		ruled, err = r.Client.Decide(ctx, id, api.Ruling{TransitionName: in.TransitionName, RoundID: in.RoundID, QuestionDigest: in.QuestionDigest, SpecialistID: string(in.SpecialistID), Reasoning: in.Reasoning, MetaJSON: in.MetaJSON}, client.Write{})

@@ -34,7 +34,7 @@ once, and not after another human has reviewed it.`,
 				if err != nil {
 					return err
 				}
-				round, state, err := closedRound(s, args[1])
+				round, state, err := e.closedRound(s, args[1])
 				if err != nil {
 					return err
 				}
@@ -46,7 +46,11 @@ once, and not after another human has reviewed it.`,
 				if err != nil {
 					return err
 				}
-				return a.Retracted(out, s, round)
+				line, err := e.retracted(cmd.Context(), s, round)
+				if err != nil {
+					return err
+				}
+				return a.Retracted(out, line)
 			})
 		},
 	}

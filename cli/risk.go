@@ -8,7 +8,6 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/session"
 )
 
@@ -23,7 +22,7 @@ do not show is printed with them.`,
 		Example: `  dialai risk expense-approval
   dialai risk expense-approval --json | jq '.promises[].error'`,
 		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			r, err := report.RisksOf(ctx, e.Runner, args[0])
+			r, err := e.risks(ctx, args[0])
 			switch {
 			case err != nil:
 				return err
@@ -31,7 +30,7 @@ do not show is printed with them.`,
 				return render.JSON(out, r)
 			}
 			waiting := 0
-			for sum, err := range session.Each(ctx, e.Sessions, session.ListQuery{MachineName: args[0], Reviews: true}) {
+			for sum, err := range e.each(ctx, session.ListQuery{MachineName: args[0], Reviews: true}) {
 				if err != nil {
 					return err
 				}

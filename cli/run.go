@@ -162,6 +162,12 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 		}
 		a.warnKeys(e, all)
 		a.warnStarter(m, all, f.as)
+	} else if f.as != "" {
+		all, err := e.far.everybody(ctx, m)
+		if err != nil {
+			return err
+		}
+		a.warnStarter(m, all, f.as)
 	}
 	s, err := e.Start(ctx, m, options)
 	switch {

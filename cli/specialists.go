@@ -27,11 +27,11 @@ decide, in any session of that machine; its alignment is kept.`,
   dialai specialists disable triage ai-router
   dialai specialists enable triage ai-router`,
 		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			roster, err := e.Store.Roster(ctx, args[0])
+			roster, err := e.roster(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if len(api.SpecialistsOf(roster)) == 0 {
+			if len(roster) == 0 {
 				if err := e.knows(ctx, args[0]); err != nil {
 					return err
 				}
@@ -60,11 +60,15 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 			case err != nil || a.Flags.Quiet:
 				return err
 			case a.Flags.JSON:
-				roster, err := e.Store.Roster(ctx, args[0])
+				roster, err := e.roster(ctx, args[0])
 				if err != nil {
 					return err
 				}
-				return render.JSON(out, api.SpecialistIn(roster, args[1]))
+				shown := &api.Specialist{SpecialistID: args[1]}
+				if i := slices.IndexFunc(roster, func(s *api.Specialist) bool { return s.SpecialistID == args[1] }); i >= 0 {
+					shown = roster[i]
+				}
+				return render.JSON(out, shown)
 			}
 			_, err = fmt.Fprintf(out, "%s is %sd in machine %s.\n", render.Clean(args[1]), name, render.Clean(args[0]))
 			return err
@@ -74,7 +78,7 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 
 // warnDisabled says on stderr that somebody stays off whom a definition itself disables.
 func (a *app) warnDisabled(ctx context.Context, e *engine, machineName, id string) error {
-	definitions, err := e.Store.Definitions(ctx, machineName)
+	definitions, err := e.definitions(ctx, machineName)
 	if err != nil {
 		return err
 	}

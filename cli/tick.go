@@ -37,7 +37,7 @@ func (a *app) tick(ctx context.Context, e *engine, out *bufio.Writer) error {
 	if err := a.windOnly(ctx, e); err != nil {
 		return err
 	}
-	failed, err := a.Ticks(out, e.Tick(ctx))
+	failed, err := a.Ticks(out, e.ticks(ctx))
 	if err != nil || failed == 0 {
 		return err
 	}

@@ -49,7 +49,7 @@ from the record in the state, filled up with that of other states and machines.`
 		Example: `  dialai trust list triage
   dialai trust list triage --state pending --json`,
 		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			list, err := report.TrustOf(ctx, e.Runner, args[0])
+			list, err := e.trusted(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -68,7 +68,7 @@ func (a *app) trustShowCommand() *cobra.Command {
 and the evidence for deciding alone.`,
 		Example: "  dialai trust show triage ai-router",
 		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			list, err := report.TrustOf(ctx, e.Runner, args[0])
+			list, err := e.trusted(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (a *app) order(cmd *cobra.Command, machineName, state string, f *orderFlags
 			return err
 		}
 		if a.Flags.JSON {
-			list, err := report.CollapseOf(cmd.Context(), e.Runner, machineName, machine.StateName(state))
+			list, err := e.collapses(cmd.Context(), machineName, state)
 			if err != nil {
 				return err
 			}
@@ -224,7 +224,7 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 		if err != nil {
 			return err
 		}
-		round, state, err := closedRound(s, args[1])
+		round, state, err := e.closedRound(s, args[1])
 		if err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 		if err != nil {
 			return err
 		}
-		v, err := e.Review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), TransitionName: args[2], Reasoning: f.reason, Blind: !seen, Actor: command.LocalActor()})
+		v, err := e.review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), TransitionName: args[2], Reasoning: f.reason, Blind: !seen, Actor: command.LocalActor()})
 		if err != nil {
 			return err
 		}
@@ -241,8 +241,13 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 }
 
 // closedRound finds a closed round by its number or id, and the state it was in.
-func closedRound(s *session.Session, text string) (id, state string, err error) {
+func (e *engine) closedRound(s *session.Session, text string) (id, state string, err error) {
 	number, _ := strconv.Atoi(text)
+	if e.far != nil {
+		if id, state = e.far.closedRound(s.ID, text, number); id != "" {
+			return id, state, nil
+		}
+	}
 	for _, e := range s.History() {
 		if key := e.Key(s.ID); key.ID() == text || number > 0 && int(e.Round) == number {
 			return key.ID(), e.Transition.From.Name, nil

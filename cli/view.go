@@ -33,6 +33,12 @@ func (f *viewFlags) Access() command.Access {
 // withheld from them, with why. With show they look at all there are.
 func (f *viewFlags) lookAtAll(ctx context.Context, e *engine, s *session.Session) (after *session.Session, hidden map[int32]string, err error) {
 	viewer := machine.SpecialistID(f.as)
+	if e.far != nil { // which leaves out what is withheld
+		if f.show {
+			s, err = e.far.lookAtAll(ctx, s, viewer)
+		}
+		return s, nil, err
+	}
 	if !f.show {
 		hidden, err = e.WithheldRounds(ctx, s, viewer)
 		return s, hidden, err

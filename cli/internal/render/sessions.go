@@ -83,17 +83,17 @@ const ticksPage = 256
 
 // Ticks prints what one step of each session came to, as the results come, and returns how
 // many failed.
-func (st Style) Ticks(out *bufio.Writer, results iter.Seq2[runner.TickResult, error]) (failed int, err error) {
+func (st Style) Ticks(out *bufio.Writer, results iter.Seq2[runner.TickView, error]) (failed int, err error) {
 	stepped := 0
 	var page []runner.TickView
-	for r, err := range results {
+	for line, err := range results {
 		if err != nil {
 			return failed, errors.Join(err, st.ticks(out, page))
 		}
-		if stepped++; r.Err != nil {
+		if stepped++; line.Error != "" {
 			failed++
 		}
-		switch line := r.View(); {
+		switch {
 		case st.JSON:
 			if err := errors.Join(JSON(out, line), out.Flush()); err != nil {
 				return failed, err
@@ -180,7 +180,8 @@ type ForkedLine struct {
 }
 
 // Forked prints a session that goes on from where another one stood.
-func (st Style) Forked(out io.Writer, s *session.Session) (err error) {
+// approved are the transitions that were executed before and had needed approvals.
+func (st Style) Forked(out io.Writer, s *session.Session, approved []string) (err error) {
 	from := s.Options().ForkedFrom
 	switch {
 	case st.JSON:
@@ -188,14 +189,12 @@ func (st Style) Forked(out io.Writer, s *session.Session) (err error) {
 	case st.Quiet:
 		_, err = fmt.Fprintln(out, s.ID)
 	default:
-		approved := ""
-		for _, e := range s.History() {
-			if e.Transition.Approvals != nil {
-				approved += fmt.Sprintf("Approved:      %s, in that session: what follows is executed in this one too\n", Clean(e.Transition.Name))
-			}
+		lines := ""
+		for _, name := range approved {
+			lines += fmt.Sprintf("Approved:      %s, in that session: what follows is executed in this one too\n", Clean(name))
 		}
 		_, err = fmt.Fprintf(out, "Session ID:    %s\nForked from:   %s at event %d\nState:         %s (round %d)\n%s\nTo run on:\n  %s\n",
-			s.ID, from.SessionID, from.Sequence, Clean(s.State.Name), s.Round, approved, st.Command("resume", []string{s.ID.String()}))
+			s.ID, from.SessionID, from.Sequence, Clean(s.State.Name), s.Round, lines, st.Command("resume", []string{s.ID.String()}))
 	}
 	return err
 }
@@ -211,16 +210,12 @@ type RetractedLine struct {
 }
 
 // Retracted prints that a human has taken back the ruling on a round.
-func (st Style) Retracted(out io.Writer, s *session.Session, roundID string) (err error) {
-	for _, e := range s.History() {
-		d := s.Retracted(e.Round)
-		switch {
-		case d == nil || e.Key(s.ID).ID() != roundID:
-		case st.JSON:
-			return JSON(out, RetractedLine{s.ID.String(), roundID, d.Round, d.SpecialistID, d.Note, *d.Actor})
-		case !st.Quiet:
-			_, err = fmt.Fprintf(out, "The ruling of %s on round %d is taken back: nobody learns from it any more. What was executed stays.\n", Clean(d.SpecialistID), d.Round)
-		}
+func (st Style) Retracted(out io.Writer, line RetractedLine) (err error) {
+	switch {
+	case st.JSON:
+		return JSON(out, line)
+	case !st.Quiet:
+		_, err = fmt.Fprintf(out, "The ruling of %s on round %d is taken back: nobody learns from it any more. What was executed stays.\n", Clean(line.SpecialistID), line.Round)
 	}
 	return err
 }

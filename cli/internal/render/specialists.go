@@ -5,12 +5,11 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/api"
-	"github.com/dialai/dialai/session"
 )
 
 // Roster prints the specialists of a machine.
-func (st Style) Roster(out io.Writer, r *session.Roster) error {
-	return list(st, out, api.SpecialistsOf(r), "Nobody is registered, switched off or champion.", []string{"SPECIALIST", "ROLE", "ORIGIN", "SWITCHED", "CHAMPION OF"}, func(e *api.Specialist) []string {
+func (st Style) Roster(out io.Writer, specialists []*api.Specialist) error {
+	return list(st, out, specialists, "Nobody is registered, switched off or champion.", []string{"SPECIALIST", "ROLE", "ORIGIN", "SWITCHED", "CHAMPION OF"}, func(e *api.Specialist) []string {
 		return []string{e.SpecialistID, string(e.Role), Either(e.Registered, "registered", "machine file"), Either(e.Disabled, "off", "on"), championOf(e.ChampionOf)}
 	})
 }

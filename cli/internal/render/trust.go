@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -168,10 +168,10 @@ func answerer(v runner.ReviewItem, transition string) string {
 }
 
 // Reviewed prints what a closed round, which has an id, was answered with.
-func (st Style) Reviewed(out io.Writer, id specialist.SessionID, round string, v *session.Reviewed) (err error) {
+func (st Style) Reviewed(out io.Writer, id specialist.SessionID, round string, v api.Reviewed) (err error) {
 	switch {
 	case st.JSON:
-		return JSON(out, ReviewLine{v.Review, id.String(), round, v.SpecialistID, v.TransitionName, agrees(v)})
+		return JSON(out, ReviewLine{v.Review, id.String(), round, v.SpecialistID, v.TransitionName, v.Agrees})
 	case !st.Quiet:
 		_, err = fmt.Fprintln(out, st.reviewed(v))
 	}
@@ -188,20 +188,11 @@ type ReviewLine struct {
 	Agrees         bool               `json:"agrees"` // with the engine, or with the human before
 }
 
-// agrees reports whether the answer is what was decided before.
-func agrees(v *session.Reviewed) bool {
-	if s := v.Lesson.Second; s != nil && v.Review == session.SecondLook {
-		return s.First == s.Second
-	}
-	o := v.Lesson.Outcome
-	return o != nil && o.Truth == o.Pick && o.Source == trust.Audited
-}
-
-func (st Style) reviewed(v *session.Reviewed) string {
+func (st Style) reviewed(v api.Reviewed) string {
 	switch {
 	case v.Review == session.Adjudication:
 		return "Recorded: the disagreement is settled."
-	case agrees(v):
+	case v.Agrees:
 		return "Recorded: it agrees with what was decided."
 	case v.Review == session.SecondLook:
 		return fmt.Sprintf("Recorded: it differs from what was decided. Who can settle it is shown by\n  %s", st.Command("trust audit", nil))
