@@ -44,8 +44,6 @@ var offered = map[string]string{
 	"driver.Standby": "carries the sessions of a program on: see its example",
 	"driver.Stalled": "carries the sessions of a program on: see its example",
 
-	"server/mcp.Toolsets": "what a Config may name",
-
 	"notify.New": "tells webhooks what happens in the sessions of a program",
 
 	"client.Now": "calls a server: see its example",

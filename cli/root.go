@@ -65,7 +65,7 @@ what happened:
 	p.BoolVarP(&a.Flags.Verbose, "verbose", "v", false, "say more, on stderr")
 	p.BoolVar(&a.Flags.Full, "full", false, "print ids whole, and values however long they are")
 	p.BoolVar(&a.Flags.AllowOutside, "allow-outside", false, "let machine files name guards files outside their own folder")
-	root.Flags().Bool("mcp", false, "serve MCP (not part of this version)")
+	root.Flags().Bool("mcp", false, "serve MCP clients as DIAL does (dialai mcp has humans asked)")
 	root.Flags().Bool("version", false, "print the version of this program")
 	run.add(root, true)
 	a.addCommands(root)
@@ -102,7 +102,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand(), a.cancelCommand(), a.forkCommand(), a.moveCommand(), serving.ServeCommand(a.App, buildInfo().Version)}},
+		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand(), a.cancelCommand(), a.forkCommand(), a.moveCommand(), serving.ServeCommand(a.App, buildInfo().Version), serving.MCPCommand(a.App, buildInfo().Version)}},
 		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand(), a.retractCommand()}},
 		{"Let the engine decide:", []*cobra.Command{a.trustCommand(), a.collapseCommand()}},
 		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.specialistsCommand(), a.auditCommand()}},
@@ -155,7 +155,7 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, run *runFlags) error {
 	case flag("version"):
 		return a.version()
 	case flag("mcp"):
-		return command.Hinted(command.Usage("the MCP server is not part of this version"), "run a machine file, or use the Go API")
+		return serving.DIAL(cmd.Context(), a.App, buildInfo().Version)
 	case len(args) == 0:
 		a.hello()
 		return command.Exit(command.ExitUsage)

@@ -217,12 +217,12 @@ func (c *conversation) ask(ctx context.Context, more map[string]any) outcome {
 // operate does what a request asks for.
 func (s *Server) operate(ctx context.Context, call Call) outcome {
 	a := s.config.API.Do(ctx, call)
-	if a.Status < http.StatusBadRequest {
+	if a.Status < http.StatusMultipleChoices { // a redirection leads to no operation
 		return outcome{body: bytes.TrimSpace(a.Body)}
 	}
 	p := &api.Error{}
 	if err := json.Unmarshal(a.Body, p); err != nil || p.Code == "" {
-		return refused(a.Status, "internal", "", "the operation answered with %d", a.Status)
+		return refused(http.StatusNotFound, "not_found", "", "there is no %s", call.Path)
 	}
 	return outcome{problem: p}
 }

@@ -100,6 +100,7 @@ func entry(operation string, key *control.Key, at specialist.Time) control.Entry
 
 // grantFlags are those of what a key may do.
 type grantFlags struct {
+	elicit                               string
 	roles, machines, humans, specialists []string
 	tenant                               string
 }
@@ -150,6 +151,7 @@ Several roles make a key that may do what each of them may.`,
 	flags.StringSliceVar(&f.machines, "machine", []string{"*"}, "`names` of the machines it is for; * stands for any characters (may be repeated)")
 	flags.StringSliceVar(&f.humans, "human", nil, "`ids` of the humans it may rule as (may be repeated)")
 	flags.StringSliceVar(&f.specialists, "specialist", nil, "`ids` of the specialists it may propose as (may be repeated)")
+	flags.StringVar(&f.elicit, "elicit", "", "form: whoever fills in a `form` of the MCP client that has the key is the human")
 	flags.StringVar(&f.tenant, "tenant", defaultTenant, "the `name` of the tenant it belongs to")
 	flags.StringVar(&expires, "expires", "", "after which `time` it is refused, such as 90d or 12h (default: never)")
 	_ = flags.SetAnnotation("role", command.Needed, []string{})
@@ -168,7 +170,7 @@ func (f *grantFlags) grants() (list []control.Grant, err error) {
 		case slices.ContainsFunc(list, func(other control.Grant) bool { return other.Role == g.Role }):
 			return nil, command.Usage("--role %s is there twice", r)
 		case g.Role == control.Human || g.Role == control.Admin && !slices.Contains(f.roles, string(control.Human)):
-			g.Humans, humans = f.humans, nil
+			g.Humans, g.Elicit, humans = f.humans, f.elicit, nil
 		case g.Role == control.Specialist:
 			g.Specialists, specialists = f.specialists, nil
 		}
@@ -178,6 +180,8 @@ func (f *grantFlags) grants() (list []control.Grant, err error) {
 		list = append(list, g)
 	}
 	switch {
+	case f.elicit != "" && len(f.humans) == 0:
+		return nil, command.Hinted(command.Usage("--elicit is of no use without --human"), "it says of whoever fills in a form of their MCP client that they are that human")
 	case len(humans) > 0:
 		return nil, command.Hinted(command.Usage("--human is of no use to the roles %s", strings.Join(f.roles, ", ")), "only the roles human and admin may rule")
 	case len(specialists) > 0:

@@ -36,6 +36,7 @@ import (
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server"
+	"github.com/dialai/dialai/server/mcp"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
@@ -67,6 +68,8 @@ type serveFlags struct {
 	rates      server.Rates
 	logLevel   string
 	logFormat  string
+	tools      toolFlags
+	listening  func() // is called once the server listens; nil has it said on stdout
 }
 
 // ServeCommand returns dialai serve, of a program of some version.
@@ -98,6 +101,8 @@ Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`
 	command.Complete(cmd, "drive", "on", "off")
 	command.Complete(cmd, "log-level", "debug", "info", "warn", "error")
 	command.Complete(cmd, "log-format", "text", "json")
+	command.Complete(cmd, "toolset", mcp.Toolsets()...)
+	command.Complete(cmd, "rulings", rulingsAsk, rulingsTool)
 	return cmd
 }
 
@@ -121,6 +126,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.rates.Read, "rate-read", 50, "how many requests of a key that read are answered in a second, twice as many at once (0: any `number`)")
 	flags.Float64Var(&f.rates.Write, "rate-write", 20, "how many requests of a key that write are answered in a second, twice as many at once (0: any `number`)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "which lines are logged on stderr: debug, info, warn or `error`")
+	f.tools.register(flags)
 	flags.StringVar(&f.logFormat, "log-format", "", "`how` they are written: text or json (default: text on a terminal)")
 }
 
@@ -139,6 +145,9 @@ func (f *serveFlags) check() error {
 		if err := command.OneOf(c.flag, c.value, c.known...); err != nil {
 			return err
 		}
+	}
+	if err := f.tools.check(); err != nil {
+		return err
 	}
 	for _, o := range f.origins {
 		if u, err := url.Parse(o); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Path != "" {
@@ -284,36 +293,63 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	}()
 	log := a.logger(f, again.level)
 	again.log = log
-	var carry *driver.Driver
-	var web *server.Server
-	e, err := a.EngineFor(ctx, command.Starts, func(c session.Change) {
-		carry.Observer("")(c)
-		web.Observer(c)
-	}, f.auth != authKeys)
+	key, err := a.sealKey(f.control)
 	if err != nil {
 		return err
 	}
-	defer e.Close()
+	h, err := a.assemble(ctx, f, log, func(c *server.Config) {
+		c.Control, c.Who, c.MCP = remembers, who, f.tools.config(key)
+		c.MCP.Desk = strings.TrimSuffix(cmp.Or(a.Env("DIALAI_PUBLIC_URL"), urlOf(listeners[0].Addr(), f.cert != "")), "/")
+		if strings.HasPrefix(c.MCP.Desk, "unix:") {
+			c.MCP.Desk = "" // no browser gets there
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer h.engine.Close()
+	if f.listening != nil {
+		f.listening()
+	} else if err := a.tellServing(f, listeners); err != nil {
+		return err
+	}
+	hangup := func() { again.again(h.web) }
+	a.Hangup.Store(&hangup)
+	defer a.Hangup.Store(nil)
+	return a.serveUntil(ctx, f, h, listeners)
+}
+
+// An assembled server is an engine, what carries its sessions on, and what offers them.
+type assembled struct {
+	engine *command.Engine
+	carry  *driver.Driver
+	web    *server.Server
+}
+
+// assemble makes a server. more says what of its Config the flags do not; who closes it closes
+// the engine.
+func (a *app) assemble(ctx context.Context, f *serveFlags, log *slog.Logger, more func(*server.Config)) (*assembled, error) {
+	h := &assembled{}
+	e, err := a.EngineFor(ctx, command.Starts, func(c session.Change) {
+		h.carry.Observer("")(c)
+		h.web.Observer(c)
+	}, f.auth != authKeys)
+	if err != nil {
+		return nil, err
+	}
 	driving := driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log}
 	if file, ok := e.Store.(*store.SQLite); ok {
 		if driving.Lock, err = file.DriverLock(); err != nil {
-			return err
+			return nil, errors.Join(err, e.Close())
 		}
 	}
-	carry = driver.New(driving)
+	h.engine, h.carry = e, driver.New(driving)
 	config := a.serverConfig(f, e, log)
-	config.Control, config.Who = remembers, who
-	if f.drive == "on" {
-		config.Driver = carry
+	if more(&config); f.drive == "on" {
+		config.Driver = h.carry
 	}
-	web = server.New(config)
-	if err := a.tellServing(f, listeners); err != nil {
-		return err
-	}
-	hangup := func() { again.again(web) }
-	a.Hangup.Store(&hangup)
-	defer a.Hangup.Store(nil)
-	return a.serveUntil(ctx, f, e, web, carry, listeners)
+	h.web = server.New(config)
+	return h, nil
 }
 
 // A closableControl is any of the stores of what a server remembers.
@@ -403,7 +439,7 @@ func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) s
 }
 
 // serveUntil serves and carries on until ctx ends, and then lets what is under way end.
-func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *command.Engine, web *server.Server, carry *driver.Driver, listeners []net.Listener) error {
+func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, listeners []net.Listener) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
@@ -415,11 +451,11 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, e *command.Engine, 
 		}
 		listening.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.load() }
 	}
-	work.Go(func() { stop(web.Serve(ctx, listening)) })
-	_, shared := e.Store.(*store.SQLite)
+	work.Go(func() { stop(h.web.Serve(ctx, listening)) })
+	_, shared := h.engine.Store.(*store.SQLite)
 	if f.drive == "on" {
 		work.Go(func() {
-			if err := carry.Run(ctx, driver.Tenant{Runner: e.Runner, Shared: shared}); err != nil {
+			if err := h.carry.Run(ctx, driver.Tenant{Runner: h.engine.Runner, Shared: shared}); err != nil {
 				stop(err)
 			}
 		})
