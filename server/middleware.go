@@ -205,7 +205,7 @@ func (s *Server) sized(next http.Handler) http.Handler {
 
 // keyless are the paths for which nobody has to say who they are.
 func keyless(path string) bool {
-	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/") || path == "/dashboard" || strings.HasPrefix(path, "/desk/")
+	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/") || path == "/dashboard" || strings.HasPrefix(path, "/.well-known/") || strings.HasPrefix(path, "/desk/")
 }
 
 // authenticated finds out who calls.
@@ -236,7 +236,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			return
 		}
 		if errors.Is(err, ErrUnauthenticated) {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="dialai"`)
+			w.Header().Set("WWW-Authenticate", s.challenge(r))
 			writeProblem(w, r, &api.Error{Status: http.StatusUnauthorized, Code: "unauthenticated", Detail: "no key was sent that is known here",
 				Hint: "Authorization: Bearer KEY; dialai serve says where the key of this computer is, and dialai keys makes others"})
 			return

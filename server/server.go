@@ -73,6 +73,10 @@ type Config struct {
 	MCP mcp.Config
 	// WaitMax is how long a request may wait for a session to settle; 0 means a minute.
 	WaitMax time.Duration
+	// Issuer is whose tokens Who takes, if any; callers without one are told.
+	Issuer string
+	// PublicURL is the address that others call; "" means that of each request.
+	PublicURL string
 	// Rates bound what a key may ask for; the zero value bounds nothing.
 	Rates   Rates
 	Version string
@@ -323,6 +327,8 @@ func (s *Server) plain(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.HandleFunc("GET /problems/{code}", explainProblem)
+	mux.HandleFunc("GET "+resourcePath, s.describeResource)
+	mux.HandleFunc("GET "+resourcePath+"/mcp", s.describeResource)
 	mux.HandleFunc("POST /mcp", s.serveMCP)
 	mux.HandleFunc("/gates", noGates)
 	mux.HandleFunc("/gates/", noGates)

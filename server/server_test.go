@@ -78,7 +78,11 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	if c.Webhooks == nil {
 		c.Webhooks = &notify.Maker{Seal: seal.NewKey()}
 	}
-	c.Who = server.Any(server.Keys(d.control, nil), server.Local(localKey))
+	who := []server.Authenticator{server.Keys(d.control, nil), server.Local(localKey)}
+	if c.Who != nil {
+		who = append(who, c.Who)
+	}
+	c.Who = server.Any(who...)
 	if o.drives {
 		c.Driver = carry
 	}

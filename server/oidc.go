@@ -1,0 +1,241 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/control"
+)
+
+// People whom an issuer of OpenID Connect knows call with the tokens (JWT) that it gives them.
+// A token stands for a principal if it is signed with a key that the issuer publishes, by one of
+// the algorithms below, is of that issuer and for this server (its audience), and is good now,
+// give or take a minute. What it may do is in the settings: which value of which claim gives
+// which role with which machines. As which human its owner rules is in one claim of it, or in
+// the role. A token without such a claim may do nothing.
+//
+// The issuer is asked for its keys when the first token comes, and again for a key that is not
+// known. While it cannot be asked, nobody with a token gets in (503, issuer_unavailable).
+
+// An OIDC says whose tokens are taken, and what they are good for.
+type OIDC struct {
+	Issuer   string // its address, exactly as its tokens have it
+	Audience string // what its tokens for this server are made out to
+	Roles    []OIDCRole
+	// HumanClaim names the claim with the id of the human as whom the owner of a token rules; ""
+	// is none.
+	HumanClaim string
+}
+
+// An OIDCRole is what a value of a claim is good for. A claim may hold one text or a list of
+// them; a dot in its name leads into an object, where no claim has the whole name.
+type OIDCRole struct {
+	Claim string `json:"claim"`
+	Value string `json:"value"`
+	control.Grant
+}
+
+// Check returns what is wrong, nil if nothing is.
+func (o *OIDC) Check() error {
+	at, err := url.Parse(o.Issuer)
+	switch {
+	case err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http" || at.RawQuery != "" || at.User != nil:
+		return fmt.Errorf("the issuer %q is no address such as https://login.example.com", o.Issuer)
+	case at.Scheme == "http" && !loopback(at.Hostname()):
+		return fmt.Errorf("the issuer %s is not reached by https: who is in between could let anybody in", o.Issuer)
+	case o.Audience == "":
+		return errors.New("the audience is missing: tokens that are meant for others would be taken")
+	case len(o.Roles) == 0:
+		return errors.New("oidcRoles is missing: no token could do anything")
+	}
+	for i, r := range o.Roles {
+		if r.Claim == "" || r.Value == "" {
+			return fmt.Errorf("oidcRoles %d: claim and value are needed", i+1)
+		}
+		if grant := r.grant("somebody"); o.HumanClaim == "" {
+			err = r.Grant.Check()
+		} else {
+			err = grant.Check()
+		}
+		if err != nil {
+			return fmt.Errorf("oidcRoles %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+func loopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
+
+// grant returns what the role grants to a human; "" is none in particular.
+func (r *OIDCRole) grant(human string) control.Grant {
+	g := r.Grant
+	if human != "" && (g.Role == control.Human || g.Role == control.Admin) && !slices.Contains(g.Humans, human) {
+		g.Humans = append(slices.Clip(g.Humans), human)
+	}
+	return g
+}
+
+// oidcAlgorithms are those by which tokens may be signed: none without a key, and none by which
+// a public key could be taken for a secret.
+var oidcAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.EdDSA}
+
+const (
+	oidcSkew  = time.Minute
+	oidcAgain = 5 * time.Second // after the issuer could not be asked
+	maxToken  = 16 << 10
+)
+
+// An issuer is an OIDC that lets its tokens in.
+type issuer struct {
+	OIDC
+	client *http.Client
+	now    func() time.Time
+
+	mu       sync.Mutex
+	verifier *oidc.IDTokenVerifier // nil until the issuer was asked
+	failed   time.Time             // when it could not be
+	why      error
+}
+
+// Issued returns who has a token of an issuer, which is asked through a client. now is the clock;
+// nil means time.Now. The error is that of Check.
+func Issued(o OIDC, client *http.Client, now func() time.Time) (Authenticator, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &issuer{OIDC: o, client: client, now: now}, nil
+}
+
+// Authenticate returns whom a token stands for.
+func (i *issuer) Authenticate(ctx context.Context, credential string) (*Principal, error) {
+	if strings.Count(credential, ".") != 2 || len(credential) > maxToken {
+		return nil, ErrUnauthenticated // it is no token
+	}
+	verifier, err := i.asked()
+	if err != nil {
+		return nil, &api.Error{Status: http.StatusServiceUnavailable, Code: "issuer_unavailable", Detail: "the issuer of tokens cannot be asked for its keys", Hint: "try again; a key of dialai keys works all the same", Retryable: true, ExitCode: 1}
+	}
+	token, err := verifier.Verify(ctx, credential)
+	if err != nil {
+		return nil, ErrUnauthenticated
+	}
+	var claims map[string]any
+	if err := token.Claims(&claims); err != nil || !i.good(token, claims) {
+		return nil, ErrUnauthenticated
+	}
+	p := &Principal{Subject: "oidc:" + i.Issuer + "#" + token.Subject, Method: "oidc", Tenant: defaultTenant}
+	human, _ := claimOf(claims, i.HumanClaim).(string)
+	for _, r := range i.Roles {
+		if has(claimOf(claims, r.Claim), r.Value) {
+			p.Grants = append(p.Grants, r.grant(human))
+		}
+	}
+	return p, nil
+}
+
+// asked returns what verifies tokens, and asks the issuer for it if nobody has.
+func (i *issuer) asked() (*oidc.IDTokenVerifier, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.now()
+	if i.verifier != nil {
+		return i.verifier, nil
+	}
+	if i.why != nil && now.Sub(i.failed) < oidcAgain && now.After(i.failed.Add(-oidcAgain)) {
+		return nil, i.why
+	}
+	provider, err := oidc.NewProvider(oidc.ClientContext(context.Background(), i.client), i.Issuer) // not of one request: others go by it
+	if err != nil {
+		i.failed, i.why = now, err
+		return nil, err
+	}
+	i.verifier = provider.Verifier(&oidc.Config{ClientID: i.Audience, SupportedSigningAlgs: oidcAlgorithms, SkipExpiryCheck: true}) // good looks at that
+	return i.verifier, nil
+}
+
+// good reports whether a token whose signature is right is good now and says whose it is.
+func (i *issuer) good(token *oidc.IDToken, claims map[string]any) bool {
+	now := i.now()
+	from, ok := claims["nbf"].(float64)
+	early := ok && now.Add(oidcSkew).Before(time.Unix(int64(from), 0))
+	return token.Subject != "" && len(token.Subject) <= 255 && !token.Expiry.IsZero() && now.Before(token.Expiry.Add(oidcSkew)) &&
+		!early && !now.Add(oidcSkew).Before(token.IssuedAt)
+}
+
+// claimOf returns a claim; nil if there is none.
+func claimOf(claims map[string]any, name string) any {
+	if v, ok := claims[name]; ok || name == "" {
+		return v
+	}
+	head, rest, deeper := strings.Cut(name, ".")
+	inner, ok := claims[head].(map[string]any)
+	if !deeper || !ok {
+		return nil
+	}
+	return claimOf(inner, rest)
+}
+
+// has reports whether a claim is a text, or has it in its list.
+func has(claim any, text string) bool {
+	if list, ok := claim.([]any); ok {
+		return slices.ContainsFunc(list, func(one any) bool { return one == any(text) })
+	}
+	return claim == any(text)
+}
+
+// A protectedResource says where tokens for this server come from, as RFC 9728 has it.
+type protectedResource struct {
+	Resource string   `json:"resource"`
+	Name     string   `json:"resource_name"`
+	Servers  []string `json:"authorization_servers"`
+	Methods  []string `json:"bearer_methods_supported"`
+}
+
+const resourcePath = "/.well-known/oauth-protected-resource"
+
+// describeResource answers which issuer's tokens are taken, for the API and for /mcp.
+func (s *Server) describeResource(w http.ResponseWriter, r *http.Request) {
+	if s.config.Issuer == "" {
+		writeProblem(w, r, &api.Error{Status: http.StatusNotFound, Code: "not_found", Detail: "tokens of an issuer are not taken here", Hint: "keys are, see dialai keys"})
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	marshal(w, protectedResource{Resource: s.base(r) + strings.TrimPrefix(r.URL.Path, resourcePath), Name: "dialai", Servers: []string{s.config.Issuer}, Methods: []string{"header"}})
+}
+
+// base is the address under which a request has reached the server.
+func (s *Server) base(r *http.Request) string {
+	if s.config.PublicURL != "" {
+		return s.config.PublicURL
+	}
+	scheme := "http"
+	if r.TLS != nil || len(s.config.Proxies) > 0 {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}
+
+// challenge is what a request without a credential that is known is answered with.
+func (s *Server) challenge(r *http.Request) string {
+	if s.config.Issuer == "" {
+		return `Bearer realm="dialai"`
+	}
+	path := resourcePath
+	if r.URL.Path == "/mcp" {
+		path += "/mcp"
+	}
+	return fmt.Sprintf(`Bearer realm="dialai", resource_metadata=%q`, s.base(r)+path)
+}
