@@ -198,3 +198,27 @@ func (r Retry) Do(ctx context.Context, jitter func(ceiling time.Duration) time.D
 
 // Clip returns at most n bytes of s, and whole characters only.
 func Clip(s string, n int) string { return cut(s, n) }
+
+// Client returns a client for libraries that make their own requests, under the policy: it
+// follows no redirect, takes ten seconds, and reads at most MaxAnswer bytes of an answer.
+func (o *Outbound) Client() *http.Client {
+	return &http.Client{
+		Transport: bounded{o}, Timeout: 10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// bounded sends requests under a policy, and bounds what is read of answers.
+type bounded struct{ out *Outbound }
+
+// RoundTrip sends a request.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := b.out.policy.CheckURL(r.URL); err != nil {
+		return nil, err
+	}
+	answer, err := b.out.transport.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, MaxAnswer)
+	}
+	return answer, err
+}
