@@ -28,8 +28,9 @@ const outboundHome = "webhook"
 
 // outboundCallers are the folders that make clients of their own, and why.
 var outboundCallers = map[string]string{
-	"client":         "calls the one server that a program names, and nobody else: its tests hold that",
-	"internal/proxy": "puts a token before the client of package webhook that it is given",
+	"client":          "calls the one server that a program names, and nobody else: its tests hold that",
+	"internal/issuer": "asks for the keys of an issuer through the client of package webhook that it is given",
+	"internal/proxy":  "puts a token before the client of package webhook that it is given",
 }
 
 // outboundServers are the folders that may import net/http, to serve, and why.

@@ -8,24 +8,17 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"time"
-
-	"github.com/coreos/go-oidc/v3/oidc"
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/issuer"
 )
 
-// People whom an issuer of OpenID Connect knows call with the tokens (JWT) that it gives them.
-// A token stands for a principal if it is signed with a key that the issuer publishes, by one of
-// the algorithms below, is of that issuer and for this server (its audience), and is good now,
-// give or take a minute. What it may do is in the settings: which value of which claim gives
-// which role with which machines. As which human its owner rules is in one claim of it, or in
-// the role. A token without such a claim may do nothing.
-//
-// The issuer is asked for its keys when the first token comes, and again for a key that is not
-// known. While it cannot be asked, nobody with a token gets in (503, issuer_unavailable).
+// People whom an issuer of OpenID Connect knows call with the tokens that it gives them. What a
+// token may do is in the settings: which value of which claim gives which role with which
+// machines. As which human its owner rules is in one claim of it, or in the role. A token without
+// such a claim may do nothing. While the issuer cannot be asked for its keys, nobody with a token
+// gets in (503, issuer_unavailable).
 
 // An OIDC says whose tokens are taken, and what they are good for.
 type OIDC struct {
@@ -85,94 +78,39 @@ func (r *OIDCRole) grant(human string) control.Grant {
 	return g
 }
 
-// oidcAlgorithms are those by which tokens may be signed: none without a key, and none by which
-// a public key could be taken for a secret.
-var oidcAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.EdDSA}
-
-const (
-	oidcSkew  = time.Minute
-	oidcAgain = 5 * time.Second // after the issuer could not be asked
-	maxToken  = 16 << 10
-)
-
-// An issuer is an OIDC that lets its tokens in.
-type issuer struct {
-	OIDC
-	client *http.Client
-	now    func() time.Time
-
-	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier // nil until the issuer was asked
-	failed   time.Time             // when it could not be
-	why      error
+// TokenVerifier verifies tokens, as package internal/issuer does: the subject of one and all that
+// it says. The error is issuer.ErrToken, or wraps issuer.ErrUnavailable.
+type TokenVerifier interface {
+	Verify(ctx context.Context, token string) (subject string, claims map[string]any, err error)
 }
 
-// Issued returns who has a token of an issuer, which is asked through a client. now is the clock;
-// nil means time.Now. The error is that of Check.
-func Issued(o OIDC, client *http.Client, now func() time.Time) (Authenticator, error) {
+// Issued returns who has a token of an issuer. The error is that of Check.
+func Issued(o OIDC, tokens TokenVerifier) (Authenticator, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	if now == nil {
-		now = time.Now
-	}
-	return &issuer{OIDC: o, client: client, now: now}, nil
+	return authenticatorFunc(func(ctx context.Context, credential string) (*Principal, error) {
+		subject, claims, err := tokens.Verify(ctx, credential)
+		switch {
+		case errors.Is(err, issuer.ErrUnavailable):
+			return nil, &api.Error{Status: http.StatusServiceUnavailable, Code: "issuer_unavailable", Detail: issuer.ErrUnavailable.Error(), Hint: "try again; a key of dialai keys works all the same", Retryable: true, ExitCode: 1}
+		case err != nil:
+			return nil, ErrUnauthenticated
+		}
+		return o.principal(subject, claims), nil
+	}), nil
 }
 
-// Authenticate returns whom a token stands for.
-func (i *issuer) Authenticate(ctx context.Context, credential string) (*Principal, error) {
-	if strings.Count(credential, ".") != 2 || len(credential) > maxToken {
-		return nil, ErrUnauthenticated // it is no token
-	}
-	verifier, err := i.asked()
-	if err != nil {
-		return nil, &api.Error{Status: http.StatusServiceUnavailable, Code: "issuer_unavailable", Detail: "the issuer of tokens cannot be asked for its keys", Hint: "try again; a key of dialai keys works all the same", Retryable: true, ExitCode: 1}
-	}
-	token, err := verifier.Verify(ctx, credential)
-	if err != nil {
-		return nil, ErrUnauthenticated
-	}
-	var claims map[string]any
-	if err := token.Claims(&claims); err != nil || !i.good(token, claims) {
-		return nil, ErrUnauthenticated
-	}
-	p := &Principal{Subject: "oidc:" + i.Issuer + "#" + token.Subject, Method: "oidc", Tenant: defaultTenant}
-	human, _ := claimOf(claims, i.HumanClaim).(string)
-	for _, r := range i.Roles {
+// principal returns whom a token stands for.
+func (o *OIDC) principal(subject string, claims map[string]any) *Principal {
+	p := &Principal{Subject: "oidc:" + o.Issuer + "#" + subject, Method: "oidc", Tenant: defaultTenant}
+	human, _ := claimOf(claims, o.HumanClaim).(string)
+	for _, r := range o.Roles {
 		if has(claimOf(claims, r.Claim), r.Value) {
 			p.Grants = append(p.Grants, r.grant(human))
 		}
 	}
-	return p, nil
-}
-
-// asked returns what verifies tokens, and asks the issuer for it if nobody has.
-func (i *issuer) asked() (*oidc.IDTokenVerifier, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	now := i.now()
-	if i.verifier != nil {
-		return i.verifier, nil
-	}
-	if i.why != nil && now.Sub(i.failed) < oidcAgain && now.After(i.failed.Add(-oidcAgain)) {
-		return nil, i.why
-	}
-	provider, err := oidc.NewProvider(oidc.ClientContext(context.Background(), i.client), i.Issuer) // not of one request: others go by it
-	if err != nil {
-		i.failed, i.why = now, err
-		return nil, err
-	}
-	i.verifier = provider.Verifier(&oidc.Config{ClientID: i.Audience, SupportedSigningAlgs: oidcAlgorithms, SkipExpiryCheck: true}) // good looks at that
-	return i.verifier, nil
-}
-
-// good reports whether a token whose signature is right is good now and says whose it is.
-func (i *issuer) good(token *oidc.IDToken, claims map[string]any) bool {
-	now := i.now()
-	from, ok := claims["nbf"].(float64)
-	early := ok && now.Add(oidcSkew).Before(time.Unix(int64(from), 0))
-	return token.Subject != "" && len(token.Subject) <= 255 && !token.Expiry.IsZero() && now.Before(token.Expiry.Add(oidcSkew)) &&
-		!early && !now.Add(oidcSkew).Before(token.IssuedAt)
+	return p
 }
 
 // claimOf returns a claim; nil if there is none.

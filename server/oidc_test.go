@@ -22,6 +22,7 @@ import (
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/issuer"
 	"github.com/dialai/dialai/server"
 )
 
@@ -106,7 +107,7 @@ func (i *idp) settings() server.OIDC {
 
 func issued(t *testing.T, i *idp, o server.OIDC) server.Authenticator {
 	t.Helper()
-	a, err := server.Issued(o, i.Client(), func() time.Time { return noon })
+	a, err := server.Issued(o, issuer.New(o.Issuer, o.Audience, i.Client(), func() time.Time { return noon }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestTokensThatAreNotGood(t *testing.T) {
 func TestAnIssuerThatIsDownLetsNobodyIn(t *testing.T) {
 	i := startIDP(t)
 	now := noon
-	a, err := server.Issued(i.settings(), i.Client(), func() time.Time { return now })
+	a, err := server.Issued(i.settings(), issuer.New(i.URL, "dialai", i.Client(), func() time.Time { return now }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,9 @@ func TestSettingsOfAnIssuer(t *testing.T) {
 		"oidcRoles":       func(o *server.OIDC) { o.Roles = nil },
 		"claim and value": func(o *server.OIDC) { o.Roles = []server.OIDCRole{{Claim: "groups"}} },
 		"may rule as":     func(o *server.OIDC) { o.HumanClaim = "" },
-		"role":            func(o *server.OIDC) { o.Roles = []server.OIDCRole{{Claim: "a", Value: "b", Grant: control.Grant{Role: "boss", Machines: []string{"*"}}}} },
+		"role": func(o *server.OIDC) {
+			o.Roles = []server.OIDCRole{{Claim: "a", Value: "b", Grant: control.Grant{Role: "boss", Machines: []string{"*"}}}}
+		},
 	} {
 		o := good
 		change(&o)

@@ -154,7 +154,12 @@ func (t *Target) failure(ctx context.Context, err error) error {
 // each is given to post, which is to send it through a [Target], whatever address and
 // headers the library has put on it. What post does not fail is answered 200 and nothing.
 func ClientOf(post func(ctx context.Context, body []byte) error) *http.Client {
-	return &http.Client{Transport: roundTripper(post)}
+	return over(roundTripper(post))
+}
+
+// over returns a client that follows no redirect.
+func over(t http.RoundTripper) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 type roundTripper func(ctx context.Context, body []byte) error
@@ -202,10 +207,9 @@ func Clip(s string, n int) string { return cut(s, n) }
 // Client returns a client for libraries that make their own requests, under the policy: it
 // follows no redirect, takes ten seconds, and reads at most MaxAnswer bytes of an answer.
 func (o *Outbound) Client() *http.Client {
-	return &http.Client{
-		Transport: bounded{o}, Timeout: 10 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	c := over(bounded{o})
+	c.Timeout = 10 * time.Second
+	return c
 }
 
 // bounded sends requests under a policy, and bounds what is read of answers.

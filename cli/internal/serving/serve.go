@@ -32,6 +32,7 @@ import (
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/issuer"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/runner"
@@ -39,6 +40,7 @@ import (
 	"github.com/dialai/dialai/server/mcp"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/webhook"
 )
 
 // Serving: the same engine as at the terminal, with a driver that carries the sessions of
@@ -65,6 +67,7 @@ type serveFlags struct {
 	perMachine int
 	waitMax    time.Duration
 	grace      time.Duration
+	oidc       server.OIDC
 	rates      server.Rates
 	logLevel   string
 	logFormat  string
@@ -115,6 +118,10 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.hosts, "host", nil, "a `name` under which the server is reached, beside those of its addresses (may be repeated)")
 	flags.StringArrayVar(&f.origins, "cors-origin", nil, "the `origin` of pages elsewhere that may call, with a key (may be repeated)")
 	flags.StringVar(&f.auth, "auth", "", "`who` may call: keys, whoever has a key; none, everybody who can reach it (default: keys, if there are any, else who has the key of this computer)")
+	flags.StringVar(&f.oidc.Issuer, "oidc-issuer", "", "the `address` of an issuer of OpenID Connect, whose tokens are taken beside keys")
+	flags.StringVar(&f.oidc.Audience, "oidc-audience", "", "the `name` of this server in tokens of the issuer (aud)")
+	flags.Var((*oidcRoles)(&f.oidc.Roles), "oidc-roles", `what claims of a token are good for, as `+"`JSON`"+`: [{"claim":"groups","value":"finance","role":"human","machines":["*"]}]`)
+	flags.StringVar(&f.oidc.HumanClaim, "human-claim", "", "the `claim` of a token that names the human as whom its owner rules")
 	flags.StringVar(&f.control, "control", "", "the `file` in which the server keeps what it must remember (default: that of the store, with .control behind its name)")
 	flags.StringVar(&f.cert, "tls-cert", "", "a `file` with the certificate of the server")
 	flags.StringVar(&f.key, "tls-key", "", "a `file` with the key of that certificate")
@@ -403,6 +410,14 @@ func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Stor
 		list = append(list, again.tokens)
 		f.auth = authKeys
 	}
+	if f.oidc.Issuer != "" || f.oidc.Audience != "" || len(f.oidc.Roles) > 0 || f.oidc.HumanClaim != "" {
+		tokens, err := server.Issued(f.oidc, issuer.New(f.oidc.Issuer, f.oidc.Audience, webhook.OperatorOutbound(nil, f.oidc.Issuer).Client(), command.Clock))
+		if err != nil {
+			return nil, command.Fail(command.ExitUsage, err)
+		}
+		list = append(list, tokens)
+		f.auth = authKeys
+	}
 	stored, err := remembers.Keys(ctx, control.Query{Limit: 1})
 	if err != nil {
 		return nil, err
@@ -433,8 +448,8 @@ func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) s
 		proxies = append(proxies, netip.MustParsePrefix(p)) // it was checked
 	}
 	return server.Config{
-		Proxies: proxies,
-		Runner:  e.Runner, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log, Shared: shared,
+		Proxies: proxies, Issuer: f.oidc.Issuer, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
+		Runner: e.Runner, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log, Shared: shared,
 	}
 }
 

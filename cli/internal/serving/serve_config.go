@@ -97,7 +97,7 @@ func (a *app) readConfig(path string, known map[string]*pflag.Flag) error {
 				problems = append(problems, at)
 				continue
 			}
-			texts, ok := textsOf(members[name], flag.Value.Type() == "stringArray")
+			texts, ok := textsOf(members[name], flag.Value.Type())
 			if !ok {
 				at.Code, at.Message = "bad-value", name+" is "+string(members[name])+", not "+kindsOfFlags[flag.Value.Type()]
 				problems = append(problems, at)
@@ -118,10 +118,41 @@ func (a *app) readConfig(path string, known map[string]*pflag.Flag) error {
 }
 
 // kindsOfFlags are what flags of a type take.
-var kindsOfFlags = map[string]string{"string": "a text", "stringArray": "a list of texts", "int": "a whole number", "float64": "a number", "duration": "a time such as 30s", "bool": "true or false"}
+var kindsOfFlags = map[string]string{"string": "a text", "stringArray": "a list of texts", "int": "a whole number", "float64": "a number", "duration": "a time such as 30s", "bool": "true or false", "json": "a list of {claim, value, role, machines}"}
 
-// textsOf returns a value as a flag takes it.
-func textsOf(value json.RawMessage, several bool) (texts []string, ok bool) {
+// oidcRoles are what claims of tokens are good for, as a flag and a setting.
+type oidcRoles []server.OIDCRole
+
+// Set takes a list as JSON.
+func (r *oidcRoles) Set(text string) error {
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.DisallowUnknownFields()
+	var list []server.OIDCRole
+	if err := dec.Decode(&list); err != nil {
+		return fmt.Errorf("not a list of roles: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	*r = list
+	return nil
+}
+
+// String returns the list as JSON.
+func (r *oidcRoles) String() string {
+	if len(*r) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(*r) // texts always can
+	return string(text)
+}
+
+// Type names what it takes.
+func (r *oidcRoles) Type() string { return "json" }
+
+// textsOf returns a value as a flag of a type takes it.
+func textsOf(value json.RawMessage, kind string) (texts []string, ok bool) {
+	if kind == "json" {
+		return []string{string(value)}, true
+	}
+	several := kind == "stringArray"
 	var v any
 	if json.Unmarshal(value, &v) != nil {
 		return nil, false
