@@ -19,8 +19,9 @@ import (
 // which a server remembers (keys, receipts, an audit log, published machines, claims) and what
 // programs say to it and are told, and those of a client of it, which sees of our packages
 // nothing but api, and those by which its operations are offered as tools of MCP, and those of webhooks: who is
-// told what, what is kept of it, and the messages; and those by which reviews and orders go over HTTP as they do here.
-const maxNames = 1006
+// told what, what is kept of it, and the messages; and those by which reviews and orders go over HTTP as they do here; and
+// what tokens of an issuer are good for.
+const maxNames = 1010
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
