@@ -85,8 +85,6 @@ var offered = map[string]string{
 	"webhook.Key":        "the other side of a webhook",
 	"webhook.ReadAnswer": "the other side of a webhook",
 
-	"webhook.ParsePolicy": "a client of webhooks with a policy of its own",
-
 	"runner.CodeStaleQuestion": "a word of the log, for who reads it",
 	"runner.CodeStaleRound":    "a word of the log, for who reads it",
 	"runner.NoSaving":          "a word of the log, for who reads it",

@@ -8,15 +8,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/internal/proxy"
 	"github.com/dialai/dialai/internal/seal"
 	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/server/mcp"
+	"github.com/dialai/dialai/webhook"
 )
 
 // The tools of MCP, for a client that starts this program and talks to it over stdin and stdout.
@@ -142,7 +145,7 @@ func DIAL(ctx context.Context, call *command.App, version string) error {
 	a := &app{call}
 	if base := a.Env("DIALAI_BASE_URL"); base != "" {
 		fmt.Fprintf(a.Err, "Starting in proxy mode...\nForwarding to: %s\n", base)
-		return a.forwardMCP(ctx, base)
+		return a.forwardMCP(ctx, base, version)
 	}
 	tools := toolFlags{toolset: "all", rulings: rulingsTool}
 	const warning = "The arguments of tools count as the word of the human whom they name (--rulings tool); dialai mcp has humans asked instead."
@@ -188,7 +191,15 @@ func (a *app) sealKey(control string) (seal.Key, error) {
 	return seal.KeyFile(strings.TrimPrefix(path, "sqlite:") + ".key")
 }
 
-// forwardMCP is not in this version.
-func (a *app) forwardMCP(context.Context, string) error {
-	return command.Hinted(command.Usage("forwarding to another server is not part of this version"), "MCP clients reach it themselves, at /mcp")
+// forwardMCP has the server at an address, which its owner has named, answer the client.
+func (a *app) forwardMCP(ctx context.Context, base, version string) error {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return command.Hinted(command.Usage("DIALAI_BASE_URL is not the address of a server"), "such as https://decisions.example.com")
+	}
+	policy, err := webhook.ParsePolicy(u.Host)
+	if err != nil {
+		return command.Usage("DIALAI_BASE_URL is not the address of a server")
+	}
+	return proxy.Forwarding{Agent: proxy.Stdio(a.In, a.Out), Base: base, Token: a.Env("DIALAI_API_TOKEN"), Through: webhook.NewTransport(policy), Version: version}.Run(ctx)
 }
