@@ -21,7 +21,8 @@ const (
 	replayDiffers    = 1
 )
 
-func (a *app) analyzeCommand() *cobra.Command {
+// analyzeCommand returns dialai analyze.
+func analyzeCommand(a *app) *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "analyze <log>",

@@ -16,7 +16,7 @@ func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*
 	if path == "" {
 		return nil, nil
 	}
-	c, states, err := a.loadAnyGuards(path)
+	c, states, err := loadAnyGuards(a.App, path)
 	if err != nil {
 		return nil, command.Fail(command.ExitUsage, err)
 	}

@@ -18,7 +18,8 @@ import (
 // budgetTripped is the exit code of budget when a hard limit was crossed.
 const budgetTripped = 2
 
-func (a *app) budgetCommand() *cobra.Command {
+// budgetCommand returns dialai budget.
+func budgetCommand(a *app) *cobra.Command {
 	var guards, trace string
 	cmd := &cobra.Command{
 		Use:   "budget",

@@ -23,7 +23,7 @@ import (
 // Runs on cassettes: --record keeps what services and models say, --replay says it
 // again. A new run knows its machine and its seed before anybody is asked; a session
 // that is carried on is known only once it has been loaded, so its tape begins empty
-// (laterTape) and refuses every call until wind has found its cassettes. What a replay
+// (laterTape) and refuses every call until loadTape has found its cassettes. What a replay
 // asks must be what was recorded: machine, metaJson, seed and mode are compared first.
 // A call that the cassettes lack ends the command with that error, whatever became of
 // the session without it.
@@ -69,7 +69,7 @@ func (t *laterTape) Together(asked []specialist.Caller) func(ctx context.Context
 }
 
 // taped carries a session of the store on, on the cassettes that the flags ask for.
-// do says by wind of which session they are, before anybody is asked.
+// do says by loadTape of which session they are, before anybody is asked.
 func (a *app) taped(f *tapeFlags, do func() error) error {
 	if err := f.check(); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (a *app) taped(f *tapeFlags, do func() error) error {
 	return deckError(err, t.deck)
 }
 
-// wind gets the cassettes of a session ready, if there are to be any.
-func (a *app) wind(s *session.Session) (err error) {
+// loadTape gets the cassettes of a session ready, if there are to be any.
+func (a *app) loadTape(s *session.Session) (err error) {
 	if t, later := a.Tape.(*laterTape); later {
 		t.deck, err = t.flags.goesOn(s)
 	}

@@ -48,7 +48,8 @@ type checkFlags struct {
 	fakeClock bool
 }
 
-func (a *app) checkCommand() *cobra.Command {
+// checkCommand returns dialai check.
+func checkCommand(a *app) *cobra.Command {
 	f := &checkFlags{}
 	cmd := &cobra.Command{
 		Use:   "check",

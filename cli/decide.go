@@ -147,7 +147,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	if err != nil {
 		return err
 	}
-	if err := a.wind(s); err != nil {
+	if err := a.loadTape(s); err != nil {
 		return err
 	}
 	p.follow(s)

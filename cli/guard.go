@@ -15,7 +15,8 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-func (a *app) guardCommand() *cobra.Command {
+// guardCommand returns dialai guard.
+func guardCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "See what guards do",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/packs"
@@ -34,7 +35,7 @@ func holdsMachine(path string, data []byte) bool {
 
 // loadAnyGuards reads the guards of a guards file or of a machine file; of the
 // latter also those of its states.
-func (a *app) loadAnyGuards(path string) (*guard.Config, map[string]*guard.Config, error) {
+func loadAnyGuards(a *command.App, path string) (*guard.Config, map[string]*guard.Config, error) {
 	data, err := a.ReadFile(path, files.Guards)
 	if err != nil {
 		return nil, nil, err

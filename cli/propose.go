@@ -103,7 +103,7 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	if in.SpecialistID == runner.Operator {
 		return command.Usage("this machine declares no human; name the specialist that proposes with --as")
 	}
-	if err := a.wind(s); err != nil {
+	if err := a.loadTape(s); err != nil {
 		return err
 	}
 	q, err := e.Question(ctx, s, in.SpecialistID)

@@ -577,7 +577,7 @@ func (r *remote) watch(ctx context.Context, id specialist.SessionID) {
 		if err != nil {
 			return
 		}
-		r.hear(e)
+		r.add(e)
 	}
 }
 
@@ -590,13 +590,13 @@ func (r *remote) catchUp(ctx context.Context, id specialist.SessionID, until int
 		if err != nil || e.Seq > until {
 			break
 		}
-		r.hear(e)
+		r.add(e)
 	}
 	r.tell()
 }
 
-// hear takes in an event, and tells the record before it once that is whole.
-func (r *remote) hear(e api.Event) {
+// add takes in an event, and tells the record before it once that is whole.
+func (r *remote) add(e api.Event) {
 	if len(r.record) > 0 && r.record[0].Hash != e.Hash {
 		r.tell()
 	}

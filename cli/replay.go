@@ -11,7 +11,8 @@ import (
 	"github.com/dialai/dialai/internal/guardlog"
 )
 
-func (a *app) replayCommand() *cobra.Command {
+// replayCommand returns dialai replay.
+func replayCommand(a *app) *cobra.Command {
 	var guards string
 	cmd := &cobra.Command{
 		Use:   "replay <log>",
@@ -42,7 +43,7 @@ func (a *app) replay(path, guards string) error {
 	case guards == "-" && path == "-":
 		return command.Fail(checkInvalid, errors.New("the log and the guards cannot both be read from stdin"))
 	}
-	c, states, err := a.loadAnyGuards(guards)
+	c, states, err := loadAnyGuards(a.App, guards)
 	if err != nil {
 		return command.Fail(checkInvalid, err)
 	}

@@ -113,7 +113,7 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 		}
 	}
 	o.Actor = command.LocalActor()
-	if err := a.wind(s); err != nil {
+	if err := a.loadTape(s); err != nil {
 		return err
 	}
 	p.follow(s)

@@ -60,5 +60,5 @@ func (a *app) windOnly(ctx context.Context, e *engine) error {
 	if err != nil {
 		return err
 	}
-	return a.wind(s)
+	return a.loadTape(s)
 }
