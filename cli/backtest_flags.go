@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/lab/backtest"
@@ -89,7 +90,7 @@ func (a *app) readArbiter(name string) (*machine.Specialist, error) {
 		return nil, command.Hinted(command.Usage("--arbiter %q is no strategy", name), "it may be %s, an expression such as '= leader', or a file", strings.Join(names, ", "))
 	}
 	data, err := a.ReadFile(name, files.Machine)
-	if err == nil && holdsMachine(name, data) {
+	if err == nil && guards.HoldsMachine(name, data) {
 		err = fmt.Errorf(`%s: it is a machine file: write its arbiter alone, such as {"strategyFnName": "bayes"}`, name)
 	}
 	if err == nil {

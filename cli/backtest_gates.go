@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/session"
@@ -16,7 +17,7 @@ func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*
 	if path == "" {
 		return nil, nil
 	}
-	c, states, err := loadAnyGuards(a.App, path)
+	c, states, err := guards.LoadAnyGuards(a.App, path)
 	if err != nil {
 		return nil, command.Fail(command.ExitUsage, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/api"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/cli/internal/serving"
 	"github.com/dialai/dialai/explain"
@@ -75,7 +76,7 @@ var JSONLines = map[string]any{
 	"What a shadow comes to":  guardlog.ShadowSummary{},
 	"A verdict that differs":  guardlog.ReplayDifference{},
 	"`dialai replay`":         guardlog.ReplayLine{},
-	"`dialai guard demo`":     demoLine{},
+	"`dialai guard demo`":     guards.DemoLine{},
 
 	"`dialai backtest`":       render.BacktestLine{},
 	"A flip":                  render.FlipLine{},

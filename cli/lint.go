@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/files"
@@ -151,7 +152,7 @@ func (a *app) looksLintable(path string) bool {
 	}
 	names, ok := machine.MemberNames(path, data)
 	has := func(name string) bool { return slices.Contains(names, name) }
-	return !ok || has("initialState") || has("goalState") || has("machineName") && has("states") || isGuards(path, data)
+	return !ok || has("initialState") || has("goalState") || has("machineName") && has("states") || guards.IsGuards(path, data)
 }
 
 // findings returns what is probably not meant in a machine file or a guards file.
@@ -160,8 +161,8 @@ func (a *app) findings(ctx context.Context, path string) ([]machine.Problem, err
 	if err != nil {
 		return nil, err
 	}
-	if isGuards(path, data) {
-		return lintGuards(path, data)
+	if guards.IsGuards(path, data) {
+		return guards.LintGuards(path, data)
 	}
 	m, err := a.ParseMachine(path, data)
 	if err != nil {

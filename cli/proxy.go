@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/proxy"
@@ -71,7 +72,7 @@ The exit code is that of the server's program if it ends by itself.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.proxy(cmd.Context(), f, args) },
 	}
-	guardsFlag(cmd, &f.guards, "the guards `file`, JSON or YAML")
+	guards.GuardsFlag(cmd, &f.guards, "the guards `file`, JSON or YAML")
 	flags := cmd.Flags()
 	flags.StringVar(&f.log, "log", "", "the `file` that keeps the event log of the guards")
 	flags.StringVar(&f.task, "task", "", "the `name` of the task that all calls belong to (default: a new one)")
@@ -106,7 +107,7 @@ func (a *app) proxy(ctx context.Context, f *proxyFlags, argv []string) (err erro
 	if err != nil {
 		return err
 	}
-	if c.Guards, err = parseGuards(f.guards, section); err != nil {
+	if c.Guards, err = guards.ParseGuards(f.guards, section); err != nil {
 		return command.Fail(command.ExitUsage, err)
 	}
 	if c.Guards.Classifier != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/strategies"
 )
 
@@ -162,7 +163,7 @@ func TestEmptyFlags(t *testing.T) {
 				}
 				root.SetArgs(append(strings.Fields(c.CommandPath())[1:], "--"+f.Name+"="+empty))
 				err := root.Execute()
-				if code := command.ExitCode(t.Context(), err); err == nil || !strings.Contains(err.Error(), "--"+f.Name+" is empty") || code != command.ExitUsage && code != checkInvalid {
+				if code := command.ExitCode(t.Context(), err); err == nil || !strings.Contains(err.Error(), "--"+f.Name+" is empty") || code != command.ExitUsage && code != guards.CheckInvalid {
 					t.Errorf("%s --%s=%q: exit code %d: %v", c.CommandPath(), f.Name, empty, code, err)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/lint"
 	"github.com/dialai/dialai/internal/planning"
@@ -60,7 +61,7 @@ func (f *runFlags) add(cmd *cobra.Command, starts bool) {
 	flags.DurationVar(&f.timeout, "timeout", runner.DefaultTimeout, "stop after that `time`, such as 90s or 5m")
 	flags.BoolVar(&f.wait, "wait", false, "stay while the only answers missing are those that come later, or a timer executes something; a --timeout that ends then leaves the session as it is")
 	flags.BoolVarP(&f.interactive, "interactive", "i", false, "ask here, at the terminal, when a human must decide")
-	guardsFlag(cmd, &f.shadow, "a guards or machine `file` whose guards judge every step beside those of the machine; what they say is shown where it differs, and has no effect", "shadow")
+	guards.GuardsFlag(cmd, &f.shadow, "a guards or machine `file` whose guards judge every step beside those of the machine; what they say is shown where it differs, and has no effect", "shadow")
 	flags.Bool("remote", false, "work at the server that DIALAI_BASE_URL names, as with --server")
 }
 

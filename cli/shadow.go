@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/files"
@@ -25,12 +26,12 @@ func (a *app) loadShadow(path string) (*guardlog.Shadow, error) {
 	}
 	var c *guard.Config
 	var states map[string]*guard.Config
-	if holdsMachine(path, data) {
+	if guards.HoldsMachine(path, data) {
 		m, err := a.ParseMachine(path, data)
 		if err != nil {
 			return nil, err
 		}
-		if c, states, err = guardsOf(m); err != nil {
+		if c, states, err = guards.GuardsOf(m); err != nil {
 			return nil, err
 		}
 	} else if err := machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {

@@ -1,4 +1,4 @@
-package cli
+package guards
 
 import (
 	"errors"
@@ -37,7 +37,7 @@ const (
 	checkOK       = 0
 	checkRetry    = 1
 	checkAbort    = 2
-	checkInvalid  = 3
+	CheckInvalid  = 3
 	checkEscalate = 4
 )
 
@@ -48,8 +48,9 @@ type checkFlags struct {
 	fakeClock bool
 }
 
-// checkCommand returns dialai check.
-func checkCommand(a *app) *cobra.Command {
+// CheckCommand returns dialai check.
+func CheckCommand(call *command.App) *cobra.Command {
+	a := &app{call}
 	f := &checkFlags{}
 	cmd := &cobra.Command{
 		Use:   "check",
@@ -68,15 +69,15 @@ escalate; with --stateful the worst of 3, 2, 4, 1, 0.`,
   agent | dialai check --guards guards.json --stateful`,
 		RunE: func(*cobra.Command, []string) error { return a.check(f) },
 	}
-	guardsFlag(cmd, &f.guards, "the guards `file`, JSON or YAML", "config")
+	GuardsFlag(cmd, &f.guards, "the guards `file`, JSON or YAML", "config")
 	cmd.Flags().BoolVar(&f.stateful, "stateful", false, "read a step a line, and remember them")
 	cmd.Flags().BoolVar(&f.fakeClock, "fake-clock", false, `let {"op":"advance_clock","ms":…} move the clock, for tests`)
 	return a.guardUsage(cmd)
 }
 
-// guardsFlag adds --guards, which names a guards file in every command that takes
+// GuardsFlag adds --guards, which names a guards file in every command that takes
 // one. Under the names it had before it still works, and is listed nowhere.
-func guardsFlag(cmd *cobra.Command, path *string, text string, before ...string) {
+func GuardsFlag(cmd *cobra.Command, path *string, text string, before ...string) {
 	cmd.Flags().StringVar(path, "guards", "", text)
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if slices.Contains(before, name) {
@@ -91,7 +92,7 @@ func guardsFlag(cmd *cobra.Command, path *string, text string, before ...string)
 // is a verdict there.
 func (a *app) guardUsage(cmd *cobra.Command) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return command.Fail(checkInvalid, a.FlagError(cmd, err))
+		return command.Fail(CheckInvalid, a.FlagError(cmd, err))
 	})
 	check, run := cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -99,14 +100,14 @@ func (a *app) guardUsage(cmd *cobra.Command) *cobra.Command {
 			check = command.Arguments
 		}
 		if err := check(cmd, args); err != nil {
-			return command.Fail(checkInvalid, err)
+			return command.Fail(CheckInvalid, err)
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
 		if err != nil && command.ExitCode(cmd.Context(), err) == command.ExitFailure && !decided(err) {
-			err = command.Fail(checkInvalid, err)
+			err = command.Fail(CheckInvalid, err)
 		}
 		return err
 	}
@@ -121,14 +122,14 @@ func decided(err error) bool {
 
 func (a *app) check(f *checkFlags) error {
 	if f.guards == "" {
-		return command.Fail(checkInvalid, command.Hinted(errors.New("--guards is missing"), "dialai check --guards guards.json"))
+		return command.Fail(CheckInvalid, command.Hinted(errors.New("--guards is missing"), "dialai check --guards guards.json"))
 	}
 	config, err := a.loadGuards(f.guards)
 	if err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	if config.Classifier != nil {
-		return command.Fail(checkInvalid, command.Hinted(errors.New("the guards have a classifier, which this command does not ask"), "remove it: the other checks do no I/O"))
+		return command.Fail(CheckInvalid, command.Hinted(errors.New("the guards have a classifier, which this command does not ask"), "remove it: the other checks do no I/O"))
 	}
 	clock := &guardlog.Clock{Now: time.Now()}
 	var options []guard.Option
@@ -137,7 +138,7 @@ func (a *app) check(f *checkFlags) error {
 	}
 	g, err := guard.New(config, options...)
 	if err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	if f.stateful {
 		return a.checkStream(g, config.Profile, clock, f.fakeClock)
@@ -151,7 +152,7 @@ func (a *app) loadGuards(path string) (*guard.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseGuards(path, data)
+	return ParseGuards(path, data)
 }
 
 func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
@@ -160,16 +161,16 @@ func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 		err = fmt.Errorf("the step is larger than %d bytes", guardlog.MaxStep)
 	}
 	if err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	a.warnUnknown("stdin", data, map[string]bool{})
 	in, err := guard.ParseCheckInput(data)
 	if err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	v, metrics, err := g.Check(in)
 	if err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	if _, err := a.Out.Write(append(render.Visible(guard.AppendResult(nil, v, metrics, profile)), '\n')); err != nil {
 		return err
@@ -196,7 +197,7 @@ var checkCodes = map[verdict.Status]int{verdict.Retry: checkRetry, verdict.Escal
 
 // worse returns the worse of two exit codes.
 func worse(a, b int) int {
-	for _, c := range []int{checkInvalid, checkAbort, checkEscalate, checkRetry} {
+	for _, c := range []int{CheckInvalid, checkAbort, checkEscalate, checkRetry} {
 		if a == c || b == c {
 			return c
 		}
@@ -217,27 +218,27 @@ func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *guardlog
 		return err
 	})
 	if err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	return command.Exit(code)
 }
 
 func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *guardlog.Clock, fake bool, line []byte, err error) ([]byte, int) {
 	if err != nil {
-		return errorAnswer(err), checkInvalid
+		return errorAnswer(err), CheckInvalid
 	}
 	if answer, ok, err := guardlog.Operation(g, clock, fake, line); err != nil {
-		return errorAnswer(err), checkInvalid
+		return errorAnswer(err), CheckInvalid
 	} else if ok {
 		return answer, checkOK
 	}
 	in, err := guard.ParseCheckInput(line)
 	if err != nil {
-		return errorAnswer(err), checkInvalid
+		return errorAnswer(err), CheckInvalid
 	}
 	v, metrics, err := g.Check(in)
 	if err != nil {
-		return errorAnswer(err), checkInvalid
+		return errorAnswer(err), CheckInvalid
 	}
 	return guard.AppendResult(nil, v, metrics, profile), checkCodes[v.Status]
 }

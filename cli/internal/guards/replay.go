@@ -1,4 +1,4 @@
-package cli
+package guards
 
 import (
 	"bufio"
@@ -11,8 +11,9 @@ import (
 	"github.com/dialai/dialai/internal/guardlog"
 )
 
-// replayCommand returns dialai replay.
-func replayCommand(a *app) *cobra.Command {
+// ReplayCommand returns dialai replay.
+func ReplayCommand(call *command.App) *cobra.Command {
+	a := &app{call}
 	var guards string
 	cmd := &cobra.Command{
 		Use:   "replay <log>",
@@ -32,20 +33,20 @@ Exit codes: 0 equal, 1 a verdict differs, 3 wrong usage or file.`,
   dialai log 0b9c1d3e --guard | dialai replay - --guards review.yaml --json`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.replay(args[0], guards) },
 	}
-	guardsFlag(cmd, &guards, "the guards or machine `file` to judge by", "config")
+	GuardsFlag(cmd, &guards, "the guards or machine `file` to judge by", "config")
 	return a.guardUsage(cmd)
 }
 
 func (a *app) replay(path, guards string) error {
 	switch {
 	case guards == "":
-		return command.Fail(checkInvalid, command.Hinted(errors.New("--guards is missing"), "dialai replay guard.jsonl --guards guards.json"))
+		return command.Fail(CheckInvalid, command.Hinted(errors.New("--guards is missing"), "dialai replay guard.jsonl --guards guards.json"))
 	case guards == "-" && path == "-":
-		return command.Fail(checkInvalid, errors.New("the log and the guards cannot both be read from stdin"))
+		return command.Fail(CheckInvalid, errors.New("the log and the guards cannot both be read from stdin"))
 	}
-	c, states, err := loadAnyGuards(a.App, guards)
+	c, states, err := LoadAnyGuards(a.App, guards)
 	if err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	in, err := a.openLog(path)
 	if err != nil {
@@ -55,7 +56,7 @@ func (a *app) replay(path, guards string) error {
 	out := bufio.NewWriter(a.Out)
 	r := guardlog.NewReplay(guard.NewReplayer(c, states), func(d guardlog.ReplayDifference) error { return a.Difference(out, d) })
 	if err := guardlog.EachLine(in, r.Line); err != nil {
-		return command.Fail(checkInvalid, errors.Join(err, out.Flush()))
+		return command.Fail(CheckInvalid, errors.Join(err, out.Flush()))
 	}
 	sum := r.Summary()
 	if err := errors.Join(a.Replay(out, sum), out.Flush()); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package guards
 
 import (
 	"cmp"
@@ -21,8 +21,9 @@ const (
 	replayDiffers    = 1
 )
 
-// analyzeCommand returns dialai analyze.
-func analyzeCommand(a *app) *cobra.Command {
+// AnalyzeCommand returns dialai analyze.
+func AnalyzeCommand(call *command.App) *cobra.Command {
+	a := &app{call}
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "analyze <log>",
@@ -54,10 +55,10 @@ func (a *app) openLog(path string) (io.ReadCloser, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		//lint:ignore ST1005 these are the words for every file
 		err = fmt.Errorf("Cannot find file: %s", path)
-		return nil, command.Fail(checkInvalid, command.Hinted(err, "%s", cmp.Or(a.SuggestFile(path), "dialai log SESSION --guard prints a log of guards; - reads stdin")))
+		return nil, command.Fail(CheckInvalid, command.Hinted(err, "%s", cmp.Or(a.SuggestFile(path), "dialai log SESSION --guard prints a log of guards; - reads stdin")))
 	}
 	if err != nil {
-		return nil, command.Fail(checkInvalid, fmt.Errorf("%s: %w", path, command.Underlying(err)))
+		return nil, command.Fail(CheckInvalid, fmt.Errorf("%s: %w", path, command.Underlying(err)))
 	}
 	return struct {
 		io.Reader
@@ -73,7 +74,7 @@ func (a *app) analyze(path string, strict bool) error {
 	defer in.Close()
 	an := guardlog.NewAnalysis()
 	if err := guardlog.EachLine(in, an.Line); err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	report := an.Report()
 	switch err := a.Analysis(a.Out, report); {
@@ -89,5 +90,5 @@ func (a *app) analyze(path string, strict bool) error {
 
 // notALog is the error about a file of which no line is a record.
 func notALog(path string) error {
-	return command.Fail(checkInvalid, command.Hinted(fmt.Errorf("%s: no line is a record of a log of guards", path), "dialai log SESSION --guard prints one"))
+	return command.Fail(CheckInvalid, command.Hinted(fmt.Errorf("%s: no line is a record of a log of guards", path), "dialai log SESSION --guard prints one"))
 }

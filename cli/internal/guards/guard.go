@@ -1,4 +1,7 @@
-package cli
+// Package guards has the commands of who guards an agent that is none of ours: one verdict, a
+// hook before each call, what a log says of budgets and loops, a log judged again. They need no
+// store, and no engine.
+package guards
 
 import (
 	"bufio"
@@ -9,14 +12,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/verdict"
 )
 
-// guardCommand returns dialai guard.
-func guardCommand(a *app) *cobra.Command {
+// An app is one call of the program.
+type app struct{ *command.App }
+
+// GuardCommand returns dialai guard.
+func GuardCommand(call *command.App) *cobra.Command {
+	a := &app{call}
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "See what guards do",
@@ -91,8 +99,8 @@ var demoAgents = []demoAgent{
 	}},
 }
 
-// demoLine is one step of the demo as --json shows it.
-type demoLine struct {
+// DemoLine is one step of the demo as --json shows it.
+type DemoLine struct {
 	Task    string          `json:"task"`
 	Step    int             `json:"step"`
 	Tool    string          `json:"tool"`
@@ -144,7 +152,7 @@ func (a *app) runDemo(out io.Writer, g *guard.Guard, agent demoAgent) error {
 		if err != nil {
 			return err
 		}
-		line := demoLine{agent.task, i + 1, s.tool, json.RawMessage(s.args), v.Status.String(), []demoReason{}, metrics.Spent.Money}
+		line := DemoLine{agent.task, i + 1, s.tool, json.RawMessage(s.args), v.Status.String(), []demoReason{}, metrics.Spent.Money}
 		for _, r := range v.Reasons {
 			line.Reasons = append(line.Reasons, demoReason{r.Code, r.Message})
 		}
@@ -158,7 +166,7 @@ func (a *app) runDemo(out io.Writer, g *guard.Guard, agent demoAgent) error {
 	return nil
 }
 
-func (a *app) printDemo(out io.Writer, s demoStep, line demoLine) error {
+func (a *app) printDemo(out io.Writer, s demoStep, line DemoLine) error {
 	switch {
 	case a.Flags.JSON:
 		return render.JSON(out, line)

@@ -1,4 +1,4 @@
-package cli
+package guards
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ import (
 // machineMembers tell a machine file from a guards file, which has none of them.
 var machineMembers = []string{"machineName", "initialState", "goalState", "states", "specialists"}
 
-// isGuards reports whether a file holds guards and no machine. What cannot be
+// IsGuards reports whether a file holds guards and no machine. What cannot be
 // read is taken for a machine, whose loader says why.
-func isGuards(path string, data []byte) bool {
+func IsGuards(path string, data []byte) bool {
 	names, _ := machine.MemberNames(path, data) // whoever reads the file says what is wrong
 	return !isMachine(names) && slices.ContainsFunc(names, func(name string) bool { return slices.Contains(guard.Members(), name) })
 }
@@ -27,32 +27,32 @@ func isMachine(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(machineMembers, name) })
 }
 
-// holdsMachine reports whether a file has a member that only machines have.
-func holdsMachine(path string, data []byte) bool {
+// HoldsMachine reports whether a file has a member that only machines have.
+func HoldsMachine(path string, data []byte) bool {
 	names, _ := machine.MemberNames(path, data)
 	return isMachine(names)
 }
 
-// loadAnyGuards reads the guards of a guards file or of a machine file; of the
+// LoadAnyGuards reads the guards of a guards file or of a machine file; of the
 // latter also those of its states.
-func loadAnyGuards(a *command.App, path string) (*guard.Config, map[string]*guard.Config, error) {
+func LoadAnyGuards(a *command.App, path string) (*guard.Config, map[string]*guard.Config, error) {
 	data, err := a.ReadFile(path, files.Guards)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !holdsMachine(path, data) {
-		c, err := parseGuards(path, data)
+	if !HoldsMachine(path, data) {
+		c, err := ParseGuards(path, data)
 		return c, nil, err
 	}
 	m, err := a.ParseMachine(path, data)
 	if err != nil {
 		return nil, nil, err
 	}
-	return guardsOf(m)
+	return GuardsOf(m)
 }
 
-// parseGuards reads a guards file. Without a profile it has compat.
-func parseGuards(path string, data []byte) (config *guard.Config, err error) {
+// ParseGuards reads a guards file. Without a profile it has compat.
+func ParseGuards(path string, data []byte) (config *guard.Config, err error) {
 	err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
 		config, problems = guard.ParseAs(section, guard.Compat)
 		return problems
@@ -60,10 +60,10 @@ func parseGuards(path string, data []byte) (config *guard.Config, err error) {
 	return config, err
 }
 
-// lintGuards returns what is probably not meant in a guards file.
-func lintGuards(path string, data []byte) (findings []machine.Problem, err error) {
+// LintGuards returns what is probably not meant in a guards file.
+func LintGuards(path string, data []byte) (findings []machine.Problem, err error) {
 	profile := guard.Compat
-	if _, err := parseGuards(path, data); err != nil {
+	if _, err := ParseGuards(path, data); err != nil {
 		ofMachine := machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) []machine.Problem { return guard.Check(section, false) })
 		if ofMachine != nil {
 			return nil, err
@@ -79,9 +79,9 @@ func lintGuards(path string, data []byte) (findings []machine.Problem, err error
 	return nil, err
 }
 
-// guardsOf returns the guards of a machine: those of the machine, and those of
+// GuardsOf returns the guards of a machine: those of the machine, and those of
 // states with a section of their own.
-func guardsOf(m *machine.Machine) (*guard.Config, map[string]*guard.Config, error) {
+func GuardsOf(m *machine.Machine) (*guard.Config, map[string]*guard.Config, error) {
 	def := m.Definition()
 	var base *guard.Config
 	if def.Guards != nil {

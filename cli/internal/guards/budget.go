@@ -1,4 +1,4 @@
-package cli
+package guards
 
 import (
 	"encoding/json"
@@ -18,8 +18,9 @@ import (
 // budgetTripped is the exit code of budget when a hard limit was crossed.
 const budgetTripped = 2
 
-// budgetCommand returns dialai budget.
-func budgetCommand(a *app) *cobra.Command {
+// BudgetCommand returns dialai budget.
+func BudgetCommand(call *command.App) *cobra.Command {
+	a := &app{call}
 	var guards, trace string
 	cmd := &cobra.Command{
 		Use:   "budget",
@@ -47,7 +48,7 @@ Exit codes: 0 within the budget, 2 tripped, 3 wrong usage or file.`,
 		},
 		RunE: func(*cobra.Command, []string) error { return a.budget(guards, trace) },
 	}
-	guardsFlag(cmd, &guards, "the `file` of the budget, JSON or YAML")
+	GuardsFlag(cmd, &guards, "the `file` of the budget, JSON or YAML")
 	cmd.Flags().StringVar(&trace, "trace", "", "the `file` of calls, one a line")
 	return a.guardUsage(cmd)
 }
@@ -62,17 +63,17 @@ type budgetFile struct {
 func (a *app) budget(path, trace string) error {
 	switch {
 	case path == "":
-		return command.Fail(checkInvalid, command.Hinted(errors.New("--guards is missing"), "dialai budget --guards budget.json"))
+		return command.Fail(CheckInvalid, command.Hinted(errors.New("--guards is missing"), "dialai budget --guards budget.json"))
 	case path == "-" && trace == "-":
-		return command.Fail(checkInvalid, errors.New("the budget and the trace cannot both be read from stdin"))
+		return command.Fail(CheckInvalid, errors.New("the budget and the trace cannot both be read from stdin"))
 	}
 	f, err := a.readBudget(path)
 	if err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	run, err := guardlog.NewBudgetRun(f.budget, f.prices)
 	if err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	switch {
 	case trace != "" && f.trace != nil:
@@ -85,7 +86,7 @@ func (a *app) budget(path, trace string) error {
 		err = chargeAll(run, f.trace)
 	}
 	if err != nil {
-		return command.Fail(checkInvalid, err)
+		return command.Fail(CheckInvalid, err)
 	}
 	report := run.Report()
 	if err := a.Budget(a.Out, report); err != nil {
