@@ -150,7 +150,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	if err := a.loadTape(s); err != nil {
 		return err
 	}
-	p.follow(s)
+	p.Follow(s)
 	q, err := a.asked(ctx, e, s, actor, f.show)
 	if err != nil {
 		return err
@@ -328,22 +328,11 @@ func (a *app) actors(ctx context.Context, e *engine, s *session.Session) ([]stri
 	case !declared:
 		return []string{runner.Operator}, nil
 	}
-	id := humanOf(s)
+	id := command.HumanOf(s)
 	if id == "" {
 		return nil, command.Usage("nobody may decide in state %q: the machine file itself disables its humans; change it there, then start a new session", s.State.Name)
 	}
 	return nil, command.Usage("nobody may decide in state %q: its humans are switched off; %s switches one on", s.State.Name, a.Command("specialists enable", []string{s.Machine().Name(), id}))
-}
-
-// humanOf returns a human who is declared for the session's state and not disabled by the
-// machine file itself, "" if there is none.
-func humanOf(s *session.Session) string {
-	for _, x := range slices.Concat(s.State.Roster, s.Machine().Specialists()) {
-		if x.IsHuman && !x.Off() {
-			return x.SpecialistID
-		}
-	}
-	return ""
 }
 
 // question returns what a human is asked about a session; without choices where

@@ -99,7 +99,18 @@ func (a *app) on(does interface{ Access() command.Access }, do func(ctx context.
 // engine builds the runner that the environment and the flags describe.
 func (a *app) engine(ctx context.Context, does command.Access, p *printer) (*engine, error) {
 	if a.Flags.Server != "" {
-		return a.distant(ctx, p)
+		var shows Shows
+		if p != nil {
+			shows = p
+		}
+		far, err := open(ctx, a.App, shows)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			p.far = far
+		}
+		return &engine{operations: far, far: far}, nil
 	}
 	var observer func(session.Change)
 	if p != nil {

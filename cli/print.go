@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/machine"
@@ -55,13 +56,13 @@ func (a *app) newPrinter() *printer {
 func (p *printer) observe(r session.Change) {
 	p.status.Observe(r)
 	if r.Before == nil {
-		p.follow(r.After)
+		p.Follow(r.After)
 	}
 	if p.differs = p.shadow.Observe(r); p.a.Flags.JSON {
 		p.json(r)
 		p.shadowed(p.differs)
 	} else {
-		p.text(r)
+		p.Text(r)
 	}
 	p.out.Flush() // its error stays with it, and end returns it
 }
@@ -81,8 +82,8 @@ func (p *printer) catchUp(s *session.Session) {
 	}
 }
 
-// follow takes up a session where it stands.
-func (p *printer) follow(s *session.Session) {
+// Follow takes up a session where it stands.
+func (p *printer) Follow(s *session.Session) {
 	if p.far != nil {
 		p.far.begin(s, s.Sequence)
 	}
@@ -149,6 +150,12 @@ func hiddenIn(r session.Change, i int) bool {
 	return true
 }
 
+// Event prints an event as a server told it.
+func (p *printer) Event(e api.Event) { _ = render.JSON(p.out, e) } // its error stays with out, and end returns it
+
+// Flush has everything shown that was printed.
+func (p *printer) Flush() { p.out.Flush() } // likewise
+
 // header prints what a session is, once, before its rounds.
 func (p *printer) header() {
 	s := p.headed
@@ -170,7 +177,8 @@ func (p *printer) header() {
 	fmt.Fprintln(p.out)
 }
 
-func (p *printer) text(r session.Change) {
+// Text shows the events of a record, for people.
+func (p *printer) Text(r session.Change) {
 	p.catchUp(r.Before)
 	for i, e := range r.Events {
 		p.hidden = r.After.Withheld("") != "" && hiddenIn(r, i)
@@ -194,19 +202,19 @@ func (p *printer) text(r session.Change) {
 		case *session.Ruled:
 			p.ruled(d, r.After.ConcealsRulings())
 		case *session.Reminded:
-			p.line("Reminder: due at %s, in %s", d.Due, d.Before)
+			p.Line("Reminder: due at %s, in %s", d.Due, d.Before)
 		case *session.Executed:
 			p.executed(d)
 		case *session.Resumed:
 			for _, raised := range d.Raised {
-				p.line("Raised %s from %s to %s (%s: %s)", render.Clean(raised.Limit), raised.From, raised.To, render.Clean(d.By()), render.Clean(d.Note))
+				p.Line("Raised %s from %s to %s (%s: %s)", render.Clean(raised.Limit), raised.From, raised.To, render.Clean(d.By()), render.Clean(d.Note))
 			}
 		}
 	}
 }
 
-// line prints one line of the current round, after its heading.
-func (p *printer) line(format string, args ...any) {
+// Line prints one line of the current round, after its heading.
+func (p *printer) Line(format string, args ...any) {
 	if p.a.Flags.Quiet {
 		return
 	}
@@ -243,10 +251,10 @@ func (p *printer) proposal(d *session.Proposed) {
 	id, t := render.Clean(d.SpecialistID), d.Transition
 	p.proposed[d.Arrival] = t.Name
 	if p.hidden || t.From.Withheld() {
-		p.line("%s has answered (withheld)", somebody)
+		p.Line("%s has answered (withheld)", somebody)
 		return
 	}
-	p.line("%s %s proposed: %s → %s", who, id, render.Clean(t.Name), render.Clean(t.Target))
+	p.Line("%s %s proposed: %s → %s", who, id, render.Clean(t.Name), render.Clean(t.Target))
 	p.say("[PROPOSE] %s: %s -> %s", id, render.Clean(t.Name), render.Clean(t.Target))
 }
 
@@ -259,26 +267,26 @@ func (p *printer) failed(d *session.AskFailed) {
 	switch cancelled := d.Code == session.CodeCancelled; {
 	case cancelled && p.hidden:
 	case p.hidden:
-		p.line("%s has answered (withheld)", somebody)
+		p.Line("%s has answered (withheld)", somebody)
 	case cancelled:
 		p.say("[CANCEL] %s: %s", id, message)
 	default:
-		p.line("%s %s failed: %s", who, id, p.paint.Red(message))
+		p.Line("%s %s failed: %s", who, id, p.paint.Red(message))
 	}
 }
 
 func (p *printer) judged(d *session.Judged) {
 	id, short := render.Clean(d.ArbiterID), render.Clean(d.Decision.Short())
 	if p.hidden {
-		p.line("Arbiter %s: verdict (withheld)", id)
+		p.Line("Arbiter %s: verdict (withheld)", id)
 		return
 	}
 	if !d.Decision.Consensus() {
-		p.line("Arbiter %s: %s (%s)", id, p.paint.Yellow("no consensus"), short)
+		p.Line("Arbiter %s: %s (%s)", id, p.paint.Yellow("no consensus"), short)
 		p.say("[ARBITRATE] no consensus (%s)", short)
 		return
 	}
-	p.line("Arbiter %s: %s (%s)", id, p.paint.Green("consensus reached"), short)
+	p.Line("Arbiter %s: %s (%s)", id, p.paint.Green("consensus reached"), short)
 	p.say("[ARBITRATE] consensus reached: %s (%s)", render.Clean(p.proposed[d.Order[d.Decision.Winner]]), render.Clean(cmp.Or(strategyWords[d.Strategy], d.Strategy)))
 }
 
@@ -292,17 +300,17 @@ func (p *printer) probed(d *session.Probed) {
 	case d.Value != nil:
 		p.say("[PROBE] %s %.2f", render.Clean(d.Stage), *d.Value)
 	case d.Code != "":
-		p.line("Guards got no answer: %s", p.paint.Red(render.Clean(strings.TrimSpace(d.Message))))
+		p.Line("Guards got no answer: %s", p.paint.Red(render.Clean(strings.TrimSpace(d.Message))))
 	}
 }
 
 func (p *printer) gated(v verdict.Verdict) {
 	for _, r := range v.Reasons {
 		if p.hidden {
-			p.line("Guard %s (withheld)", r.Class)
+			p.Line("Guard %s (withheld)", r.Class)
 			continue
 		}
-		p.line("Guard %s: %s (%s)", r.Class, render.Clean(r.Code), render.Clean(r.Message))
+		p.Line("Guard %s: %s (%s)", r.Class, render.Clean(r.Code), render.Clean(r.Message))
 	}
 }
 
@@ -310,24 +318,24 @@ func (p *printer) gated(v verdict.Verdict) {
 func (p *printer) ruled(d *session.Ruled, concealed bool) {
 	switch t := d.Transition; {
 	case t == nil:
-		p.line("Human %s has taken the ruling back", render.Clean(d.SpecialistID))
+		p.Line("Human %s has taken the ruling back", render.Clean(d.SpecialistID))
 	case concealed:
-		p.line("Human %s has ruled (withheld)", render.Clean(d.SpecialistID))
+		p.Line("Human %s has ruled (withheld)", render.Clean(d.SpecialistID))
 	default:
-		p.line("Human %s has ruled: %s → %s", render.Clean(d.SpecialistID), render.Clean(t.Name), render.Clean(t.Target))
+		p.Line("Human %s has ruled: %s → %s", render.Clean(d.SpecialistID), render.Clean(t.Name), render.Clean(t.Target))
 	}
 }
 
 func (p *printer) executed(d *session.Executed) {
 	t := d.Transition
 	if len(d.Authors) > 1 {
-		p.line("Humans %s decided: %s → %s", render.Clean(strings.Join(d.Authors, " and ")), render.Clean(t.Name), render.Clean(t.Target))
+		p.Line("Humans %s decided: %s → %s", render.Clean(strings.Join(d.Authors, " and ")), render.Clean(t.Name), render.Clean(t.Target))
 	} else if d.How == session.ByTimer {
-		p.line("Timer: %s", render.Clean(d.Reasoning))
+		p.Line("Timer: %s", render.Clean(d.Reasoning))
 	} else if d.How != session.ByConsensus {
-		p.line("Human %s decided: %s → %s", render.Clean(d.SpecialistID), render.Clean(t.Name), render.Clean(t.Target))
+		p.Line("Human %s decided: %s → %s", render.Clean(d.SpecialistID), render.Clean(t.Name), render.Clean(t.Target))
 	}
-	p.line("Executed: %s → %s", render.Clean(t.Name), render.Clean(t.Target))
+	p.Line("Executed: %s → %s", render.Clean(t.Name), render.Clean(t.Target))
 	p.say("[EXECUTE] %s -> %s", render.Clean(t.From.Name), render.Clean(t.Target))
 	p.close()
 }

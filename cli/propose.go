@@ -121,7 +121,7 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	}
 	in.Actor = command.LocalActor()
 	in.SessionID, in.RoundID = s.ID, cmp.Or(in.RoundID, q.RoundID)
-	p.follow(s)
+	p.Follow(s)
 	_, after, err := e.Propose(ctx, in)
 	if errors.Is(err, specialist.ErrAccepted) {
 		return a.promised(p, after)

@@ -213,20 +213,20 @@ func (r *remote) lookAtReviews(ctx context.Context, id specialist.SessionID, vie
 
 // explain returns why a round went so; where that is withheld from the viewer, who wants to see
 // it, after they have looked at it.
-func (r *remote) explain(ctx context.Context, id specialist.SessionID, round string, f *viewFlags) (*explain.Explanation, error) {
-	why, err := r.explained(ctx, id, round, f.as)
-	if err != nil || !why.Withheld || !f.show {
+func (r *remote) explain(ctx context.Context, id specialist.SessionID, round, viewer string, show bool) (*explain.Explanation, error) {
+	why, err := r.explained(ctx, id, round, viewer)
+	if err != nil || !why.Withheld || !show {
 		return why, err
 	}
 	if why.Executed == "" {
-		_, _, err = r.Reveal(ctx, id, machine.SpecialistID(f.as), nil)
+		_, _, err = r.Reveal(ctx, id, machine.SpecialistID(viewer), nil)
 	} else {
-		err = r.lookAtReviews(ctx, id, machine.SpecialistID(f.as), &why.Round)
+		err = r.lookAtReviews(ctx, id, machine.SpecialistID(viewer), &why.Round)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.explained(ctx, id, round, f.as)
+	return r.explained(ctx, id, round, viewer)
 }
 
 // explained returns why a round went so; of one of which all is withheld, that it is.

@@ -116,7 +116,7 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 	if err := a.loadTape(s); err != nil {
 		return err
 	}
-	p.follow(s)
+	p.Follow(s)
 	if p.shadow != nil {
 		if err := p.shadow.Follow(s, e.Store.Records(ctx, s.ID, 1)); err != nil {
 			return err

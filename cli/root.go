@@ -48,7 +48,7 @@ what happened:
 			if err := noEmptyFlags(cmd, args); err != nil {
 				return err
 			}
-			return a.distance(cmd)
+			return check(a.App, cmd)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runRoot(cmd, args, run) },
 	}

@@ -50,7 +50,7 @@ func (p *printer) shadowed(lines []guardlog.ShadowLine) {
 			_ = render.JSON(p.out, l) // its error stays with out, and end returns it
 			continue
 		}
-		p.line("Shadow %s%s, where the guards say %s%s", p.paint.Yellow(l.Shadow), because(l.ShadowCodes), l.Status, because(render.CleanAll(l.Codes)))
+		p.Line("Shadow %s%s, where the guards say %s%s", p.paint.Yellow(l.Shadow), because(l.ShadowCodes), l.Status, because(render.CleanAll(l.Codes)))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 
 	"github.com/dialai/dialai/session"
 )
@@ -21,4 +22,15 @@ func OsUser() string {
 		return fmt.Sprintf("user %d", os.Getuid())
 	}
 	return u.Username
+}
+
+// HumanOf returns a human who is declared for the session's state and not disabled by the
+// machine file itself, "" if there is none.
+func HumanOf(s *session.Session) string {
+	for _, x := range slices.Concat(s.State.Roster, s.Machine().Specialists()) {
+		if x.IsHuman && !x.Off() {
+			return x.SpecialistID
+		}
+	}
+	return ""
 }
