@@ -64,7 +64,7 @@ the text is made.`,
 // explain returns why a round went so, after the viewer has looked at it.
 func (f *viewFlags) explain(ctx context.Context, e *engine, id specialist.SessionID, round string) (*explain.Explanation, error) {
 	if e.far != nil {
-		return e.far.explain(ctx, id, round, f.as, f.show)
+		return e.far.Why(ctx, id, round, f.as, f.show)
 	}
 	why, err := explain.Round(ctx, e.Runner, id, round)
 	if err == nil {

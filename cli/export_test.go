@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/guards"
+	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/cli/internal/serving"
 	"github.com/dialai/dialai/explain"
@@ -90,7 +91,7 @@ var JSONLines = map[string]any{
 // AtServer reports whether a command works at a server: one of the name, or that of a machine
 // file.
 func AtServer(name string) bool {
-	served, distant := distantCommands[name]
+	served, distant := remote.Commands[name]
 	known := slices.ContainsFunc((&app{&command.App{}}).root().Commands(), func(c *cobra.Command) bool { return c.Name() == name })
 	return served || !distant && !known
 }

@@ -102,7 +102,7 @@ func (a *app) printDistantLog(ctx context.Context, e *engine, out io.Writer, s *
 	if f.guard {
 		for rec, err := range e.far.GuardLog(ctx, s.ID.String(), from, f.payload, v.as) {
 			if err != nil {
-				return e.far.told(err)
+				return e.far.Told(err)
 			}
 			if err := render.JSON(out, rec); err != nil {
 				return err
@@ -112,7 +112,7 @@ func (a *app) printDistantLog(ctx context.Context, e *engine, out io.Writer, s *
 	}
 	for event, err := range e.far.Log(ctx, s.ID.String(), client.EventQuery{Human: v.as, Payload: f.payload, After: max(from-1, 0)}) {
 		if err != nil {
-			return e.far.told(err)
+			return e.far.Told(err)
 		}
 		if err := a.LogLine(out, event); err != nil {
 			return err

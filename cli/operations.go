@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -54,14 +55,14 @@ type here struct{ *command.Engine }
 type engine struct {
 	operations
 	here
-	far *remote // nil but at a server, where there is neither a Runner nor a store
+	far *remote.Server // nil but at a server, where there is neither a Runner nor a store
 }
 
 // knows returns an error if no session of a machine is in the store: what it is asked
 // about is more likely misspelt than new.
 func (e *engine) knows(ctx context.Context, machineName string) error {
 	if e.far != nil {
-		return e.far.knows(ctx, machineName)
+		return e.far.Knows(ctx, machineName)
 	}
 	definitions, err := e.Store.Definitions(ctx, machineName)
 	if err == nil && (len(definitions) == 0 || machineName == "") {
@@ -99,11 +100,11 @@ func (a *app) on(does interface{ Access() command.Access }, do func(ctx context.
 // engine builds the runner that the environment and the flags describe.
 func (a *app) engine(ctx context.Context, does command.Access, p *printer) (*engine, error) {
 	if a.Flags.Server != "" {
-		var shows Shows
+		var shows remote.Shows
 		if p != nil {
 			shows = p
 		}
-		far, err := open(ctx, a.App, shows)
+		far, err := remote.Open(ctx, a.App, shows)
 		if err != nil {
 			return nil, err
 		}

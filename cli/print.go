@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/machine"
@@ -44,7 +45,7 @@ type printer struct {
 	shadow   *guardlog.Shadow      // nil unless other guards judge too
 	differs  []guardlog.ShadowLine // of the record that is being printed
 	hidden   bool                  // the event that is being printed is withheld
-	far      *remote               // the server of the session, nil for one of the store
+	far      *remote.Server        // the server of the session, nil for one of the store
 	asked    string                // digest of the question that was printed last
 }
 
@@ -85,7 +86,7 @@ func (p *printer) catchUp(s *session.Session) {
 // Follow takes up a session where it stands.
 func (p *printer) Follow(s *session.Session) {
 	if p.far != nil {
-		p.far.begin(s, s.Sequence)
+		p.far.Begin(s, s.Sequence)
 	}
 	p.a.SessionID = s.ID.String()
 	p.headed = s

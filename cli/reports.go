@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/report"
@@ -19,7 +20,7 @@ import (
 // trusted returns what everybody's word counts for in the states of a machine.
 func (e *engine) trusted(ctx context.Context, machineName string) ([]report.Trusted, error) {
 	if e.far != nil {
-		return every(e.far, e.far.Client.Trust(ctx, machineName, ""))
+		return remote.Every(e.far, e.far.Client.Trust(ctx, machineName, ""))
 	}
 	return report.TrustOf(ctx, e.Runner, machineName)
 }
@@ -28,7 +29,7 @@ func (e *engine) trusted(ctx context.Context, machineName string) ([]report.Trus
 // "" for all of them.
 func (e *engine) collapses(ctx context.Context, machineName, state string) ([]runner.StateCollapse, error) {
 	if e.far != nil {
-		return every(e.far, e.far.Collapses(ctx, machineName, state))
+		return remote.Every(e.far, e.far.Collapses(ctx, machineName, state))
 	}
 	return report.CollapseOf(ctx, e.Runner, machineName, machine.StateName(state))
 }
@@ -37,7 +38,7 @@ func (e *engine) collapses(ctx context.Context, machineName, state string) ([]ru
 func (e *engine) risks(ctx context.Context, machineName string) (*report.Risks, error) {
 	if e.far != nil {
 		r, err := e.far.Risk(ctx, machineName)
-		return &r, e.far.told(err)
+		return &r, e.far.Told(err)
 	}
 	return report.RisksOf(ctx, e.Runner, machineName)
 }
@@ -47,7 +48,7 @@ func (e *engine) risks(ctx context.Context, machineName string) (*report.Risks, 
 func (e *engine) metrics(ctx context.Context, machineName, state string, minutes float64) (*report.Metrics, error) {
 	if e.far != nil {
 		m, err := e.far.Metrics(ctx, machineName, state, minutes)
-		return &m, e.far.told(err)
+		return &m, e.far.Told(err)
 	}
 	m, err := report.MetricsOf(ctx, e.Runner, machineName, machine.StateName(state))
 	if err == nil {
@@ -59,7 +60,7 @@ func (e *engine) metrics(ctx context.Context, machineName, state string, minutes
 // roster returns who is registered for a machine, switched off, or champion.
 func (e *engine) roster(ctx context.Context, machineName string) (list []*api.Specialist, err error) {
 	if e.far != nil {
-		all, err := every(e.far, e.far.Specialists(ctx, machineName))
+		all, err := remote.Every(e.far, e.far.Specialists(ctx, machineName))
 		for i := range all {
 			list = append(list, &all[i])
 		}
@@ -76,7 +77,7 @@ func (e *engine) roster(ctx context.Context, machineName string) (list []*api.Sp
 func (e *engine) definitions(ctx context.Context, machineName string) ([][]byte, error) {
 	if e.far != nil {
 		m, err := e.far.Machine(ctx, machineName)
-		return [][]byte{m.Definition}, e.far.told(err)
+		return [][]byte{m.Definition}, e.far.Told(err)
 	}
 	return e.Store.Definitions(ctx, machineName)
 }
@@ -85,7 +86,7 @@ func (e *engine) definitions(ctx context.Context, machineName string) ([][]byte,
 // yields what came of each.
 func (e *engine) ticks(ctx context.Context) iter.Seq2[runner.TickView, error] {
 	if e.far != nil {
-		return e.far.ticks(ctx)
+		return e.far.Ticks(ctx)
 	}
 	return func(yield func(runner.TickView, error) bool) {
 		for r, err := range e.Tick(ctx) {
@@ -99,7 +100,7 @@ func (e *engine) ticks(ctx context.Context) iter.Seq2[runner.TickView, error] {
 // review says what should have been decided in a closed round.
 func (e *engine) review(ctx context.Context, in runner.Reviewing) (api.Reviewed, error) {
 	if e.far != nil {
-		return e.far.review(ctx, in)
+		return e.far.Answer(ctx, in)
 	}
 	v, err := e.Review(ctx, in)
 	if err != nil {
@@ -111,7 +112,7 @@ func (e *engine) review(ctx context.Context, in runner.Reviewing) (api.Reviewed,
 // retracted returns how the ruling of a round was taken back.
 func (e *engine) retracted(ctx context.Context, s *session.Session, roundID string) (line render.RetractedLine, err error) {
 	if e.far != nil {
-		return e.far.retracted(ctx, s, roundID)
+		return e.far.Retracted(ctx, s, roundID)
 	}
 	for _, x := range s.History() {
 		if d := s.Retracted(x.Round); d != nil && x.Key(s.ID).ID() == roundID {
@@ -124,7 +125,7 @@ func (e *engine) retracted(ctx context.Context, s *session.Session, roundID stri
 // approved returns the transitions of a session that were executed and had needed approvals.
 func (e *engine) approved(s *session.Session) (names []string) {
 	if e.far != nil {
-		return e.far.approved(s)
+		return e.far.Approved(s)
 	}
 	for _, x := range s.History() {
 		if x.Transition.Approvals != nil {
@@ -138,7 +139,7 @@ func (e *engine) approved(s *session.Session) (names []string) {
 // they were.
 func (e *engine) modelCalls(ctx context.Context, s *session.Session, hidden map[int32]string, v *viewFlags) iter.Seq2[api.ModelCall, error] {
 	if e.far != nil {
-		return toldOf(e.far, e.far.ModelCalls(ctx, s.ID.String(), v.as))
+		return remote.ToldOf(e.far, e.far.ModelCalls(ctx, s.ID.String(), v.as))
 	}
 	return func(yield func(api.ModelCall, error) bool) {
 		for entry, err := range e.Store.Audit(ctx, s.ID) {
@@ -152,7 +153,7 @@ func (e *engine) modelCalls(ctx context.Context, s *session.Session, hidden map[
 // asking yields the events of a session, those at least by which somebody is asked and answers.
 func (e *engine) asking(ctx context.Context, s *session.Session) iter.Seq2[api.Event, error] {
 	if e.far != nil {
-		return e.far.asking(ctx, s)
+		return e.far.Asking(ctx, s)
 	}
 	return api.EventsOf("", e.Store.Records(ctx, s.ID, 1))
 }

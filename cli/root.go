@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/guards"
+	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/cli/internal/serving"
 )
@@ -48,7 +49,7 @@ what happened:
 			if err := noEmptyFlags(cmd, args); err != nil {
 				return err
 			}
-			return check(a.App, cmd)
+			return remote.Check(a.App, cmd)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runRoot(cmd, args, run) },
 	}

@@ -164,7 +164,7 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 		a.warnKeys(e, all)
 		a.warnStarter(m, all, f.as)
 	} else if f.as != "" {
-		all, err := e.far.everybody(ctx, m)
+		all, err := e.far.Everybody(ctx, m)
 		if err != nil {
 			return err
 		}

@@ -148,7 +148,7 @@ func (a *app) sessions(ctx context.Context, e *engine, out *bufio.Writer, q sess
 // each yields the summaries of a query, page by page as they are read.
 func (e *engine) each(ctx context.Context, q session.ListQuery) iter.Seq2[session.Summary, error] {
 	if e.far != nil {
-		return e.far.each(ctx, q)
+		return e.far.Each(ctx, q)
 	}
 	return session.Each(ctx, e.Sessions, q)
 }

@@ -57,7 +57,7 @@ decide, each choice as a command to copy.`,
 // view returns a session as it is shown to whoever is shown a question of it.
 func (e *engine) view(s *session.Session, q runner.Question) api.Session {
 	if e.far != nil {
-		return e.far.view(q)
+		return e.far.View(q)
 	}
 	return api.SessionOf(s, q)
 }

@@ -244,7 +244,7 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 func (e *engine) closedRound(s *session.Session, text string) (id, state string, err error) {
 	number, _ := strconv.Atoi(text)
 	if e.far != nil {
-		if id, state = e.far.closedRound(s.ID, text, number); id != "" {
+		if id, state = e.far.ClosedRound(s.ID, text, number); id != "" {
 			return id, state, nil
 		}
 	}

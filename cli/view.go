@@ -35,7 +35,7 @@ func (f *viewFlags) lookAtAll(ctx context.Context, e *engine, s *session.Session
 	viewer := machine.SpecialistID(f.as)
 	if e.far != nil { // which leaves out what is withheld
 		if f.show {
-			s, err = e.far.lookAtAll(ctx, s, viewer)
+			s, err = e.far.LookAtAll(ctx, s, viewer)
 		}
 		return s, nil, err
 	}

@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 // A session is followed event by event, as the server records them. Those of a record are shown
 // together once the record is whole; what the stream did not bring is read from the log at the end.
 
-// begin has what follows be told from an event on.
-func (r *remote) begin(s *session.Session, after int64) {
+// Begin has what follows be told from an event on.
+func (r *Server) Begin(s *session.Session, after int64) {
 	own := *s
 	r.reader, r.after, r.record = &own, after, nil
 	r.a.SessionID = s.ID.String()
@@ -28,10 +28,10 @@ const watches = 30 * time.Second
 
 // Run tells what happens to a session until it ends, needs a human, or waits. Where nobody
 // carries it on, or so many transitions are enough, it has the server do that.
-func (r *remote) Run(ctx context.Context, id specialist.SessionID, o runner.RunOptions) (runner.Result, error) {
+func (r *Server) Run(ctx context.Context, id specialist.SessionID, o runner.RunOptions) (runner.Result, error) {
 	about, err := r.About(ctx)
 	if err != nil {
-		return runner.Result{}, r.told(err)
+		return runner.Result{}, r.Told(err)
 	}
 	following, stop := context.WithCancel(ctx)
 	defer stop()
@@ -59,7 +59,7 @@ func (r *remote) Run(ctx context.Context, id specialist.SessionID, o runner.RunO
 	r.watch(following, id)
 	left := <-done
 	if left.err != nil {
-		return runner.Result{}, r.told(left.err)
+		return runner.Result{}, r.Told(left.err)
 	}
 	r.catchUp(ctx, id, left.at.Sequence)
 	s, err := r.take(ctx, left.at, "")
@@ -78,7 +78,7 @@ func (r *remote) Run(ctx context.Context, id specialist.SessionID, o runner.RunO
 
 // watch tells events as they come until ctx ends, or the session has completed. What it cannot
 // read it leaves to whoever looks at the session.
-func (r *remote) watch(ctx context.Context, id specialist.SessionID) {
+func (r *Server) watch(ctx context.Context, id specialist.SessionID) {
 	if r.shows == nil || r.reader == nil {
 		return
 	}
@@ -91,7 +91,7 @@ func (r *remote) watch(ctx context.Context, id specialist.SessionID) {
 }
 
 // catchUp tells the events up to a number that were not told yet.
-func (r *remote) catchUp(ctx context.Context, id specialist.SessionID, until int64) {
+func (r *Server) catchUp(ctx context.Context, id specialist.SessionID, until int64) {
 	if r.shows == nil || r.reader == nil {
 		return
 	}
@@ -105,7 +105,7 @@ func (r *remote) catchUp(ctx context.Context, id specialist.SessionID, until int
 }
 
 // add takes in an event, and tells the record before it once that is whole.
-func (r *remote) add(e api.Event) {
+func (r *Server) add(e api.Event) {
 	if len(r.record) > 0 && r.record[0].Hash != e.Hash {
 		r.tell()
 	}
@@ -113,7 +113,7 @@ func (r *remote) add(e api.Event) {
 }
 
 // tell has the printer show a record.
-func (r *remote) tell() {
+func (r *Server) tell() {
 	p, record := r.shows, r.record
 	if r.record = nil; len(record) == 0 {
 		return
@@ -144,7 +144,7 @@ func (r *remote) tell() {
 }
 
 // less tells an event of which the server says less than the log, if it is one that is told.
-func (r *remote) less(e api.Event) bool {
+func (r *Server) less(e api.Event) bool {
 	p := r.shows
 	var d struct{ SpecialistID, ArbiterID string }
 	_ = json.Unmarshal(e.Data, &d) // without a name there is none

@@ -1,4 +1,6 @@
-package cli
+// Package remote has what commands do at a server that --server names, in the place of the
+// engine here.
+package remote
 
 import (
 	"context"
@@ -22,12 +24,12 @@ import (
 )
 
 // Commands at a distance: with --server the operations on sessions are those of a server
-// (remote), and what it tells is shown as what is found here. What a session has that no
+// (Server), and what it tells is shown as what is found here. What a session has that no
 // command shows it does not have; who may see what, the server has decided.
 
-// distantCommands are those that work at a server, and whether they do in this version.
+// Commands are those that work at a server, and whether they do in this version.
 // All others work here, whatever --server says, but for what nobody does at a server.
-var distantCommands = map[string]bool{
+var Commands = map[string]bool{
 	"dialai": true, "run": true, "resume": true, "decide": true, "propose": true, "inbox": true, "sessions": true, "show": true, "log": true, "cancel": true, "fork": true, "proxy": true,
 	"tick": true, "move": true, "retract": true, "audit": true, "explain": true, "trust": true, "collapse": true, "risk": true, "metrics": true, "specialists": true,
 	"backtest": false, "store": false, "keys": false, "serve": false, "migrate": false,
@@ -47,8 +49,8 @@ var localFlags = []struct{ name, why string }{
 	{"machine", "what happened to the specialists of a machine is not served in this version"},
 }
 
-// check checks what a command is to do at a server.
-func check(a *command.App, cmd *cobra.Command) error {
+// Check checks what a command is to do at a server.
+func Check(a *command.App, cmd *cobra.Command) error {
 	f := &a.Flags
 	if at := cmd.Flags().Lookup("remote"); at != nil && at.Changed {
 		if f.Server == "" {
@@ -68,7 +70,7 @@ func check(a *command.App, cmd *cobra.Command) error {
 	for top.HasParent() && top.Parent().HasParent() {
 		top = top.Parent()
 	}
-	served, distant := distantCommands[top.Name()]
+	served, distant := Commands[top.Name()]
 	if !top.HasParent() {
 		served, distant = true, true
 	}
@@ -99,8 +101,8 @@ type Shows interface {
 	Flush()
 }
 
-// remote is a server in the place of a Runner and its store.
-type remote struct {
+// A Server is a server in the place of a Runner and its store.
+type Server struct {
 	*client.Client
 	a         *command.App
 	shows     Shows // what happens to the session that is followed; nil for commands that only look
@@ -119,8 +121,8 @@ type remote struct {
 	reviewAhead *runner.ReviewItem                      // that was read of them
 }
 
-// open returns the server that --server names.
-func open(ctx context.Context, a *command.App, shows Shows) (*remote, error) {
+// Open returns the server that --server names.
+func Open(ctx context.Context, a *command.App, shows Shows) (*Server, error) {
 	config := client.Config{BaseURL: a.Flags.Server}
 	if _, err := client.New(config); err != nil {
 		return nil, command.Hinted(command.Usage("--server: %v", err), "such as http://127.0.0.1:8420, as dialai serve prints it")
@@ -134,7 +136,7 @@ func open(ctx context.Context, a *command.App, shows Shows) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &remote{Client: c, a: a, shows: shows, programs: session.NewPrograms()}
+	r := &Server{Client: c, a: a, shows: shows, programs: session.NewPrograms()}
 	a.Shorten(ctx, r.Sessions)
 	return r, nil
 }
@@ -183,8 +185,8 @@ func nearby(server string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// told turns what the client says into what the engine would have said.
-func (r *remote) told(err error) error {
+// Told turns what the client says into what the engine would have said.
+func (r *Server) Told(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -220,7 +222,7 @@ func (r *remote) told(err error) error {
 
 // placed returns what keeps a session from its start, at its place in the definition that the
 // server was sent.
-func (r *remote) placed(problems []api.Problem) error {
+func (r *Server) placed(problems []api.Problem) error {
 	var reasons []error
 	for _, d := range problems {
 		if d.Pointer == "" || r.sent == nil {
@@ -233,12 +235,12 @@ func (r *remote) placed(problems []api.Problem) error {
 }
 
 // keysTried says where a key may be.
-func (r *remote) keysTried() string {
+func (r *Server) keysTried() string {
 	return "a key is that of --key-file FILE, else DIALAI_API_TOKEN, else, at this computer, that in the file server-key which dialai serve prints; dialai keys create makes one"
 }
 
 // unreached says that the server was not reached, and what to do.
-func (r *remote) unreached(err error) error {
+func (r *Server) unreached(err error) error {
 	var untrusted *tls.CertificateVerificationError
 	var asked *url.Error
 	switch server := r.a.Flags.Server; {

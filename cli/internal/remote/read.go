@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"context"
@@ -18,24 +18,24 @@ import (
 // that the same code shows it; what it withholds is not there.
 
 // Session returns a session as the server shows it.
-func (r *remote) Session(ctx context.Context, id specialist.SessionID) (*session.Session, error) {
+func (r *Server) Session(ctx context.Context, id specialist.SessionID) (*session.Session, error) {
 	return r.look(ctx, id, "")
 }
 
 // look returns a session as the server shows it to somebody.
-func (r *remote) look(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID) (*session.Session, error) {
+func (r *Server) look(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID) (*session.Session, error) {
 	v, err := r.Client.Session(ctx, id.String(), string(viewer))
 	if errors.Is(err, client.ErrNotFound) {
 		return nil, &session.NotFoundError{What: "Session", ID: id.String()}
 	}
 	if err != nil {
-		return nil, r.told(err)
+		return nil, r.Told(err)
 	}
 	return r.take(ctx, v, viewer)
 }
 
 // take makes a session of what was told.
-func (r *remote) take(ctx context.Context, v api.Session, viewer machine.SpecialistID) (*session.Session, error) {
+func (r *Server) take(ctx context.Context, v api.Session, viewer machine.SpecialistID) (*session.Session, error) {
 	m, err := machine.Parse("machine.json", v.Machine, session.StoredChecks()) // which the server has checked when it was new
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (r *remote) take(ctx context.Context, v api.Session, viewer machine.Special
 	beside := session.Beside{Missing: r.missing}
 	for sum, err := range r.Client.Sessions(ctx, client.SessionQuery{ID: v.SessionID}) {
 		if err != nil {
-			return nil, r.told(err)
+			return nil, r.Told(err)
 		}
 		beside.UpdatedAt = sum.UpdatedAt
 	}
@@ -83,11 +83,11 @@ func (r *remote) take(ctx context.Context, v api.Session, viewer machine.Special
 }
 
 // out returns the asks whose answers are out, with by when they are due.
-func (r *remote) out(ctx context.Context, s *session.Session, waiting []string) (list []session.Ask, err error) {
+func (r *Server) out(ctx context.Context, s *session.Session, waiting []string) (list []session.Ask, err error) {
 	last := map[string]session.Ask{}
 	for e, err := range r.Client.Log(ctx, s.ID.String(), client.EventQuery{Kinds: []string{session.KindAsked}, Payload: "full"}) {
 		if err != nil {
-			return nil, r.told(err)
+			return nil, r.Told(err)
 		}
 		if d, _ := s.Read(e.Raw); d != nil { // one that is withheld does not say
 			for _, a := range d.(*session.Asked).Asks {
@@ -103,8 +103,8 @@ func (r *remote) out(ctx context.Context, s *session.Session, waiting []string) 
 	return list, nil
 }
 
-// view returns the session that was read last as it was told, to be printed as it is.
-func (r *remote) view(q runner.Question) api.Session {
+// View returns the session that was read last as it was told, to be printed as it is.
+func (r *Server) View(q runner.Question) api.Session {
 	v := r.shown
 	if v.Status != session.NeedsHuman && v.Status != session.Stopped {
 		v.Question = nil
@@ -115,8 +115,8 @@ func (r *remote) view(q runner.Question) api.Session {
 }
 
 // Sessions returns the summaries of sessions, as many as are asked for.
-func (r *remote) Sessions(ctx context.Context, q session.ListQuery) (list []session.Summary, err error) {
-	for sum, err := range r.each(ctx, q) {
+func (r *Server) Sessions(ctx context.Context, q session.ListQuery) (list []session.Summary, err error) {
+	for sum, err := range r.Each(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -125,8 +125,8 @@ func (r *remote) Sessions(ctx context.Context, q session.ListQuery) (list []sess
 	return list, nil
 }
 
-// each yields the summaries of sessions, as many as are asked for.
-func (r *remote) each(ctx context.Context, q session.ListQuery) iter.Seq2[session.Summary, error] {
+// Each yields the summaries of sessions, as many as are asked for.
+func (r *Server) Each(ctx context.Context, q session.ListQuery) iter.Seq2[session.Summary, error] {
 	return func(yield func(session.Summary, error) bool) {
 		in := client.SessionQuery{ID: q.ID, Machine: q.MachineName, State: q.State, Code: q.Code, Subject: q.Subject, Decider: string(q.Decider), OldestFirst: !q.Desc, Awake: q.Awake != 0, Reviews: q.Reviews}
 		for _, s := range q.Statuses {
@@ -137,7 +137,7 @@ func (r *remote) each(ctx context.Context, q session.ListQuery) iter.Seq2[sessio
 		}
 		n := 0
 		for sum, err := range r.Client.Sessions(ctx, in) {
-			if n++; !yield(sum, r.told(err)) || err != nil || n == q.Limit {
+			if n++; !yield(sum, r.Told(err)) || err != nil || n == q.Limit {
 				return
 			}
 		}
@@ -145,7 +145,7 @@ func (r *remote) each(ctx context.Context, q session.ListQuery) iter.Seq2[sessio
 }
 
 // Inbox returns a page of questions; the next ones are those behind it.
-func (r *remote) Inbox(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) (items []runner.Question, next session.Cursor, err error) {
+func (r *Server) Inbox(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) (items []runner.Question, next session.Cursor, err error) {
 	if q.After == "" || r.pull == nil {
 		pull, stop := iter.Pull2(r.Client.Inbox(ctx, client.QuestionQuery{Machine: q.MachineName, State: q.State, Code: q.Code, Human: string(q.Decider), As: string(viewer)}))
 		context.AfterFunc(ctx, stop)
@@ -157,7 +157,7 @@ func (r *remote) Inbox(ctx context.Context, q session.ListQuery, viewer machine.
 	for {
 		item, err, more := r.pull()
 		if !more || err != nil {
-			return items, "", r.told(err)
+			return items, "", r.Told(err)
 		}
 		if item.Viewer = string(viewer); len(items) == q.Limit {
 			r.ahead = &item.Question
@@ -169,7 +169,7 @@ func (r *remote) Inbox(ctx context.Context, q session.ListQuery, viewer machine.
 
 // Question returns the question of a session as somebody sees it. Where none is open it has
 // what is known of the session.
-func (r *remote) Question(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (runner.Question, error) {
+func (r *Server) Question(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (runner.Question, error) {
 	if viewer != "" || r.shown.SessionID != s.ID.String() || r.shown.Sequence != s.Sequence {
 		if _, err := r.look(ctx, s.ID, viewer); err != nil {
 			return runner.Question{}, err
@@ -198,7 +198,7 @@ func factsOf(v api.Session) session.Facts {
 }
 
 // Reveal looks at what is withheld.
-func (r *remote) Reveal(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID, _ *session.Actor) (runner.Question, *session.Session, error) {
+func (r *Server) Reveal(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID, _ *session.Actor) (runner.Question, *session.Session, error) {
 	s, err := r.look(ctx, id, viewer)
 	if err != nil {
 		return runner.Question{}, nil, err
@@ -209,7 +209,7 @@ func (r *remote) Reveal(ctx context.Context, id specialist.SessionID, viewer mac
 	}
 	q, err := r.Client.Reveal(ctx, id.String()+"."+s.Key().ID(), api.Viewer{SpecialistID: string(viewer)})
 	if err != nil {
-		return q, nil, r.told(err)
+		return q, nil, r.Told(err)
 	}
 	q.Viewer = string(viewer)
 	s, err = r.look(ctx, id, viewer)
@@ -218,7 +218,7 @@ func (r *remote) Reveal(ctx context.Context, id specialist.SessionID, viewer mac
 }
 
 // Humans returns who may rule in a session, and whether its machine declares any human.
-func (r *remote) Humans(ctx context.Context, s *session.Session) (ids []string, declared bool, err error) {
+func (r *Server) Humans(ctx context.Context, s *session.Session) (ids []string, declared bool, err error) {
 	if !s.Status.Live() && s.Status != session.Stopped { // there is no question
 		return r.HumansIn(ctx, s.Machine().Name(), machine.StateName(s.State.Name))
 	}
@@ -227,6 +227,6 @@ func (r *remote) Humans(ctx context.Context, s *session.Session) (ids []string, 
 }
 
 // Outcome returns why a session is not running, as the server tells it.
-func (r *remote) Outcome(_ context.Context, s *session.Session, _ machine.SpecialistID) (session.Outcome, error) {
+func (r *Server) Outcome(_ context.Context, s *session.Session, _ machine.SpecialistID) (session.Outcome, error) {
 	return s.Outcome(), nil
 }

@@ -1,4 +1,4 @@
-package cli
+package remote
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // sent again is done once; what is refused comes back as the engine here would have refused it (told).
 
 // Start starts a session of a definition that the server is sent.
-func (r *remote) Start(ctx context.Context, m *machine.Machine, o runner.StartOptions) (*session.Session, error) {
+func (r *Server) Start(ctx context.Context, m *machine.Machine, o runner.StartOptions) (*session.Session, error) {
 	r.sent = m
 	in := api.Start{Machine: m.JSON(), MetaJSON: o.Meta, Mode: string(o.Mode), Defaults: o.Defaults}
 	if o.Seed != 0 {
@@ -33,7 +33,7 @@ func (r *remote) Start(ctx context.Context, m *machine.Machine, o runner.StartOp
 	}
 	started, err := r.Client.Start(ctx, in, client.Write{})
 	if err != nil {
-		return nil, r.told(err)
+		return nil, r.Told(err)
 	}
 	if len(o.AllowMissing) > 0 {
 		if err := r.readMissing(ctx, started.Session.SessionID); err != nil {
@@ -43,16 +43,16 @@ func (r *remote) Start(ctx context.Context, m *machine.Machine, o runner.StartOp
 	s, err := r.take(ctx, started.Session, "")
 	if err == nil {
 		r.shows.Follow(s)
-		r.begin(s, 0)
+		r.Begin(s, 0)
 	}
 	return s, err
 }
 
 // readMissing reads without whom a session was started.
-func (r *remote) readMissing(ctx context.Context, id string) error {
+func (r *Server) readMissing(ctx context.Context, id string) error {
 	for e, err := range r.Log(ctx, id, client.EventQuery{Kinds: []string{session.KindCreated}, Payload: "full"}) {
 		if err != nil {
-			return r.told(err)
+			return r.Told(err)
 		}
 		_, o, err := e.Creation()
 		if err != nil {
@@ -64,7 +64,7 @@ func (r *remote) readMissing(ctx context.Context, id string) error {
 }
 
 // Resume takes a session up again.
-func (r *remote) Resume(ctx context.Context, id specialist.SessionID, o runner.ResumeOptions) (*session.Session, error) {
+func (r *Server) Resume(ctx context.Context, id specialist.SessionID, o runner.ResumeOptions) (*session.Session, error) {
 	var after api.Settled
 	var err error
 	if len(o.Raise) > 0 {
@@ -85,13 +85,13 @@ func (r *remote) Resume(ctx context.Context, id specialist.SessionID, o runner.R
 		after, err = r.Client.Resume(ctx, id.String(), api.Resuming{Note: o.Note, SpecialistID: string(o.SpecialistID), RetryFailed: o.RetryFailed, KeepFailed: o.KeepFailed, Clear: o.Clear}, client.Write{})
 	}
 	if err != nil {
-		return nil, r.told(err)
+		return nil, r.Told(err)
 	}
 	return r.take(ctx, after.Session, "")
 }
 
 // Decide rules on a session, and tells what came of it.
-func (r *remote) Decide(ctx context.Context, in runner.Ruling) (runner.Arbitration, error) {
+func (r *Server) Decide(ctx context.Context, in runner.Ruling) (runner.Arbitration, error) {
 	id := in.SessionID.String()
 	if q := r.shown.Question; in.QuestionDigest == "" && q != nil { // the round is not that of the question, which is refused
 		in.QuestionDigest = q.Digest
@@ -111,7 +111,7 @@ func (r *remote) Decide(ctx context.Context, in runner.Ruling) (runner.Arbitrati
 	}
 	var p *client.Problem
 	if !errors.As(err, &p) || p.Arbitration == nil && !errors.Is(p, client.ErrForbidden) {
-		return runner.Arbitration{}, r.told(err)
+		return runner.Arbitration{}, r.Told(err)
 	}
 	a := runner.Arbitration{SessionID: id, RoundID: in.RoundID, SpecialistID: string(in.SpecialistID), GuardReason: p.Detail}
 	if p.Arbitration != nil {
@@ -124,7 +124,7 @@ func (r *remote) Decide(ctx context.Context, in runner.Ruling) (runner.Arbitrati
 	if errors.Is(p, client.ErrGuard) {
 		return a, nil
 	}
-	return a, seenBy(in.SpecialistID, r.told(p))
+	return a, seenBy(in.SpecialistID, r.Told(p))
 }
 
 // seenBy says of a question that has changed who looks at it.
@@ -136,7 +136,7 @@ func seenBy(viewer machine.SpecialistID, err error) error {
 }
 
 // Propose hands in a proposal, and tells what came of it.
-func (r *remote) Propose(ctx context.Context, in runner.Submission) (*specialist.Proposal, *session.Session, error) {
+func (r *Server) Propose(ctx context.Context, in runner.Submission) (*specialist.Proposal, *session.Session, error) {
 	if q := r.shown.Question; in.TransitionName != "" && in.QuestionDigest == "" && q != nil { // of another round, which is refused
 		in.QuestionDigest = q.Digest
 	}
@@ -147,7 +147,7 @@ func (r *remote) Propose(ctx context.Context, in runner.Submission) (*specialist
 		if failed == nil {
 			r.catchUp(ctx, in.SessionID, s.Sequence)
 		}
-		return nil, s, seenBy(in.SpecialistID, r.told(err))
+		return nil, s, seenBy(in.SpecialistID, r.Told(err))
 	}
 	r.catchUp(ctx, in.SessionID, done.Session.Sequence)
 	s, err := r.take(ctx, done.Session, "")
@@ -155,19 +155,19 @@ func (r *remote) Propose(ctx context.Context, in runner.Submission) (*specialist
 }
 
 // Stop cancels a session.
-func (r *remote) Stop(ctx context.Context, id specialist.SessionID, why runner.Stopping) (*session.Session, error) {
+func (r *Server) Stop(ctx context.Context, id specialist.SessionID, why runner.Stopping) (*session.Session, error) {
 	after, err := r.Cancel(ctx, id.String(), api.Note{Note: why.Note}, client.Write{})
 	if err != nil {
-		return nil, r.told(err)
+		return nil, r.Told(err)
 	}
 	return r.take(ctx, after.Session, "")
 }
 
 // Fork makes a session that goes on from where another one stood.
-func (r *remote) Fork(ctx context.Context, id specialist.SessionID, o runner.Forking) (*session.Session, error) {
+func (r *Server) Fork(ctx context.Context, id specialist.SessionID, o runner.Forking) (*session.Session, error) {
 	after, err := r.Client.Fork(ctx, id.String(), api.Forking{Sequence: o.At}, client.Write{})
 	if err != nil {
-		return nil, r.told(err)
+		return nil, r.Told(err)
 	}
 	return r.take(ctx, after.Session, "")
 }
