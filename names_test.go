@@ -45,8 +45,6 @@ var offered = map[string]string{
 	"driver.Standby": "carries the sessions of a program on: see its example",
 	"driver.Stalled": "carries the sessions of a program on: see its example",
 
-	"notify.New": "tells webhooks what happens in the sessions of a program",
-
 	"client.Now": "calls a server: see its example",
 
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
@@ -82,7 +80,6 @@ var offered = map[string]string{
 	"strategies.Completion":        "a model of a program's own for truth gates",
 	"strategies.CompletionRequest": "a model of a program's own for truth gates",
 
-	"webhook.Key":        "the other side of a webhook",
 	"webhook.ReadAnswer": "the other side of a webhook",
 
 	"runner.CodeStaleQuestion": "a word of the log, for who reads it",

@@ -37,6 +37,7 @@ var outboundCallers = map[string]string{
 var outboundServers = map[string]string{
 	"server":                    "is what serves",
 	"server/mcp":                "is what serves",
+	"examples/chat-notifier":    "is the other side of a webhook",
 	"examples/webhook-arbiter":  "is the other side of a webhook",
 	"llm/llmtest":               "is the other side of a model's API",
 	"examples/webhook-proposer": "is the other side of a webhook",

@@ -48,6 +48,7 @@ var notAtServer = map[string]string{
 	"simulate":     "it plays with made-up voters, and has no store",
 	"usage":        "it is about the command line, as program is",
 	"vectors":      "it reads files only",
+	"webhooks":     "it is about the file in which a server remembers, and about --server itself",
 }
 
 // atServer is where a script's programs ask for a server, in their environment; "" is here.

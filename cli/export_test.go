@@ -44,7 +44,12 @@ var JSONLines = map[string]any{
 	"An actor":             session.Actor{},
 	"`dialai keys list`":   api.Key{},
 	"`dialai keys create`": api.MadeKey{},
-	"`dialai metrics`":     report.Metrics{},
+
+	"`dialai webhooks list`":       api.Webhook{},
+	"`dialai webhooks create`":     api.MadeWebhook{},
+	"`dialai webhooks deliveries`": api.Delivery{},
+
+	"`dialai metrics`": report.Metrics{},
 
 	"`dialai serve`":         serving.ServingLine{},
 	"`dialai serve --check`": serving.ServingCheck{},

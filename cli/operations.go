@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/remote"
+	"github.com/dialai/dialai/cli/internal/serving"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -45,6 +46,15 @@ type operations interface {
 	Demote(ctx context.Context, o runner.Order) error
 	Freeze(ctx context.Context, o runner.Order, on bool) error
 	Switch(ctx context.Context, machineName string, id machine.SpecialistID, to runner.Switching) error
+}
+
+// hooks returns what the server that --server names does with webhooks.
+func (a *app) hooks(ctx context.Context) (serving.Hooks, error) {
+	far, err := remote.Open(ctx, a.App, nil)
+	if err != nil {
+		return nil, err
+	}
+	return far.Client, nil
 }
 
 // here is the Runner of an engine. Its methods are beneath the operations, which are the

@@ -35,7 +35,7 @@ func (c *Client) ChangeWebhook(ctx context.Context, id string, to api.WebhookCha
 
 // DeleteWebhook forgets a webhook, and what it was still to be told.
 func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
-	_, err := do[struct{}](ctx, c, call{method: http.MethodDelete, path: webhookAt(id, "")})
+	_, err := do[[]byte](ctx, c, call{method: http.MethodDelete, path: webhookAt(id, "")})
 	return err
 }
 

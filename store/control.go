@@ -84,6 +84,10 @@ func (c *Control) Close() error {
 // Path returns the path of the file, to which symbolic links were followed.
 func (c *Control) Path() string { return c.path }
 
+// DeliveryLock returns the lock that who delivers to webhooks holds, so that one process does.
+// It is free when that has ended, however it did.
+func (c *Control) DeliveryLock() (*DriverLock, error) { return c.lock("delivering") }
+
 type controlStatements struct {
 	save, release, undo                       *sql.Stmt
 	findReceipt, begin, end, forget, purge    *sql.Stmt

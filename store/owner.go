@@ -74,11 +74,13 @@ func (l *DriverLock) Unlock() error { return l.file.Unlock() }
 
 // DriverLock returns the lock that who carries all sessions of the store on holds, so that
 // one process does. It is free when that has ended, however it did.
-func (s *SQLite) DriverLock() (*DriverLock, error) {
+func (s *SQLite) DriverLock() (*DriverLock, error) { return s.lock("driving") }
+
+func (s *file) lock(name string) (*DriverLock, error) {
 	if err := os.MkdirAll(s.ownerDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}
-	return &DriverLock{flock.New(filepath.Join(s.ownerDir(), "driving"))}, nil // it stays: to remove it would let two in
+	return &DriverLock{flock.New(filepath.Join(s.ownerDir(), name))}, nil // it stays: to remove it would let two in
 }
 
 // Claim implements [session.OwnerStore].

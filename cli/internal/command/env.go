@@ -40,7 +40,7 @@ var environment = []struct{ name, text string }{
 	{"OLLAMA_HOST", "the Ollama server of models whose id begins with ollama/, for example 127.0.0.1:11434; it may be private"},
 	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
 	{"DIALAI_API_TOKEN", "the key of an administrator of dialai serve, at least 16 characters; with it nobody rules but with a key that names the human. With --server the key that is sent"},
-	{"DIALAI_SERVER_KEY", "the key with which a server seals what it takes back from others: 32 bytes in base64; without it a file beside what the server remembers"},
+	{"DIALAI_SERVER_KEY", "the key with which a server seals what it takes back from others and the secrets of webhooks: 32 bytes in base64; without it a file beside what the server remembers"},
 	{"DIALAI_BASE_URL", "the server at which dialai run and resume --remote work, as --server names it, and to which dialai --mcp passes everything on"},
 	{"DIALAI_PORT", "the port of 127.0.0.1 at which dialai serve listens without --listen (default: 8420)"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true; OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf or http/json, and not grpc"},

@@ -30,7 +30,7 @@ import (
 // Commands are those that work at a server, and whether they do in this version.
 // All others work here, whatever --server says, but for what nobody does at a server.
 var Commands = map[string]bool{
-	"dialai": true, "run": true, "resume": true, "decide": true, "propose": true, "inbox": true, "sessions": true, "show": true, "log": true, "cancel": true, "fork": true, "proxy": true,
+	"dialai": true, "run": true, "resume": true, "decide": true, "propose": true, "inbox": true, "sessions": true, "show": true, "log": true, "cancel": true, "fork": true, "proxy": true, "webhooks": true,
 	"tick": true, "move": true, "retract": true, "audit": true, "explain": true, "trust": true, "collapse": true, "risk": true, "metrics": true, "specialists": true,
 	"backtest": false, "store": false, "keys": false, "serve": false, "migrate": false,
 }
@@ -38,6 +38,7 @@ var Commands = map[string]bool{
 // localFlags make no sense at a server, and why.
 var localFlags = []struct{ name, why string }{
 	{"store", "sessions are kept where the server keeps them"},
+	{"control", "the server knows what it remembers in"},
 	{"prices", "the server knows what models cost"},
 	{"record", "services and models are asked by the server"},
 	{"replay", "services and models are asked by the server"},

@@ -60,7 +60,7 @@ func (k *keys) path() (string, error) {
 		return "", err
 	}
 	if path == "" {
-		return "", command.Usage("the memory store has no keys; name a file with --control")
+		return "", command.Usage("the memory store has no keys or webhooks; name a file with --control")
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

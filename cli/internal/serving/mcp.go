@@ -110,13 +110,21 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 	credential := rand.Text()
 	tools := f.tools.config(key)
 	tools.Form = f.elicit == "form"
-	h, err := a.assemble(ctx, &f.serve, a.logger(&f.serve, &slog.LevelVar{}), func(c *server.Config) {
-		c.Control, c.Who, c.MCP = remembers, server.Local(credential), tools
+	maker, err := a.hookMaker(key)
+	if err != nil {
+		return err
+	}
+	log := a.logger(&f.serve, &slog.LevelVar{})
+	h, err := a.assemble(ctx, &f.serve, log, func(c *server.Config) {
+		c.Control, c.Who, c.Webhooks, c.MCP = remembers, server.Local(credential), maker, tools
 	})
 	if err != nil {
 		return err
 	}
 	defer h.engine.Close()
+	if h.tells, err = a.notifier(remembers, maker, "", log); err != nil {
+		return err
+	}
 	ctx, left := context.WithCancel(ctx)
 	defer left()
 	served := make(chan error, 1)

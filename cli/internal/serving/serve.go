@@ -35,6 +35,7 @@ import (
 	"github.com/dialai/dialai/internal/issuer"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/llm"
+	"github.com/dialai/dialai/notify"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/server/mcp"
@@ -304,8 +305,12 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	maker, err := a.hookMaker(key)
+	if err != nil {
+		return err
+	}
 	h, err := a.assemble(ctx, f, log, func(c *server.Config) {
-		c.Control, c.Who, c.MCP = remembers, who, f.tools.config(key)
+		c.Control, c.Who, c.Webhooks, c.MCP = remembers, who, maker, f.tools.config(key)
 		c.MCP.Desk = strings.TrimSuffix(cmp.Or(a.Env("DIALAI_PUBLIC_URL"), urlOf(listeners[0].Addr(), f.cert != "")), "/")
 		if strings.HasPrefix(c.MCP.Desk, "unix:") {
 			c.MCP.Desk = "" // no browser gets there
@@ -315,6 +320,9 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 		return err
 	}
 	defer h.engine.Close()
+	if h.tells, err = a.notifier(remembers, maker, urlOf(listeners[0].Addr(), f.cert != ""), log); err != nil {
+		return err
+	}
 	if f.listening != nil {
 		f.listening()
 	} else if err := a.tellServing(f, listeners); err != nil {
@@ -326,11 +334,28 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	return a.serveUntil(ctx, f, h, listeners)
 }
 
-// An assembled server is an engine, what carries its sessions on, and what offers them.
+// An assembled server is an engine, what carries its sessions on, what offers them, and what
+// tells others of them.
 type assembled struct {
 	engine *command.Engine
 	carry  *driver.Driver
 	web    *server.Server
+	tells  *notify.Notifier
+}
+
+// notifier returns what tells webhooks. here is where the server listens.
+func (a *app) notifier(remembers control.Store, maker *notify.Maker, here string, log *slog.Logger) (*notify.Notifier, error) {
+	if strings.HasPrefix(here, "unix:") {
+		here = "" // no browser gets there
+	}
+	c := notify.Config{Control: remembers, Seal: maker.Seal, Policy: maker.Policy, PublicURL: cmp.Or(a.Env("DIALAI_PUBLIC_URL"), here), Log: log}
+	if file, ok := remembers.(*store.Control); ok {
+		var err error
+		if c.Lock, err = file.DeliveryLock(); err != nil {
+			return nil, err
+		}
+	}
+	return notify.New(c), nil
 }
 
 // assemble makes a server. more says what of its Config the flags do not; who closes it closes
@@ -467,6 +492,11 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, liste
 		listening.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.load() }
 	}
 	work.Go(func() { stop(h.web.Serve(ctx, listening)) })
+	work.Go(func() {
+		if err := h.tells.Run(ctx, notify.Tenant{Name: defaultTenant, Runner: h.engine.Runner}); err != nil {
+			stop(err)
+		}
+	})
 	_, shared := h.engine.Store.(*store.SQLite)
 	if f.drive == "on" {
 		work.Go(func() {
