@@ -3,23 +3,15 @@
 package serving
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,8 +23,6 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/driver"
-	"github.com/dialai/dialai/internal/files"
-	"github.com/dialai/dialai/internal/issuer"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/notify"
@@ -41,7 +31,6 @@ import (
 	"github.com/dialai/dialai/server/mcp"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/webhook"
 )
 
 // Serving: the same engine as at the terminal, with a driver that carries the sessions of
@@ -180,98 +169,6 @@ func (f *serveFlags) check() error {
 	return nil
 }
 
-// open listens at the addresses, none of which may be for others without keys and TLS.
-func (f *serveFlags) open() (list []net.Listener, err error) {
-	if err := f.checkAddresses(); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			for _, l := range list {
-				l.Close()
-			}
-		}
-	}()
-	for _, address := range f.addresses() {
-		l, err := listenAt(address)
-		if err != nil {
-			return list, err
-		}
-		list = append(list, l)
-	}
-	return list, nil
-}
-
-// defaultListen is where a server listens that is told nothing.
-const defaultListen = "127.0.0.1:8420"
-
-func (f *serveFlags) addresses() []string {
-	if len(f.listen) == 0 {
-		return []string{defaultListen}
-	}
-	return f.listen
-}
-
-// checkAddresses returns what is wrong with the addresses, none of which may be for others
-// without keys and TLS, by itself or by a proxy.
-func (f *serveFlags) checkAddresses() error {
-	for _, address := range f.addresses() {
-		if strings.HasPrefix(address, "unix:") {
-			continue
-		}
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return command.Hinted(command.Usage("--listen is %q, not HOST:PORT or unix:PATH", address), "such as 127.0.0.1:8420")
-		}
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) && (f.auth != authKeys || f.cert == "" && len(f.proxies) == 0) {
-			return command.Hinted(command.Usage("--listen %s is for others, too, and needs keys and TLS", address), "make keys with dialai keys, add --tls-cert FILE --tls-key FILE, or --behind-proxy where a proxy does TLS, or listen at 127.0.0.1")
-		}
-	}
-	return nil
-}
-
-func listenAt(address string) (net.Listener, error) {
-	path, ok := strings.CutPrefix(address, "unix:")
-	if !ok {
-		return net.Listen("tcp", address)
-	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	return l, os.Chmod(path, 0o600)
-}
-
-// checkCertificate returns what is wrong with the certificate, if one is named.
-func (f *serveFlags) checkCertificate() error {
-	if f.cert == "" {
-		return nil
-	}
-	_, err := (&certificate{certFile: f.cert, keyFile: f.key}).load()
-	if err != nil {
-		return command.Fail(command.ExitUsage, err)
-	}
-	return nil
-}
-
-// names are those under which the server may be called.
-func (f *serveFlags) names(public string) []string {
-	names := []string{"localhost", "127.0.0.1", "::1"}
-	for _, address := range f.listen {
-		if host, _, err := net.SplitHostPort(address); err == nil {
-			names = append(names, host)
-		}
-	}
-	if u, err := url.Parse(public); err == nil && u.Host != "" {
-		names = append(names, u.Hostname())
-	}
-	for _, h := range f.hosts {
-		names = append(names, strings.ToLower(h))
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	ctx := cmd.Context()
 	if err := cmp.Or(a.configure(f, cmd), f.check()); err != nil {
@@ -384,85 +281,6 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, log *slog.Logger, mor
 	return h, nil
 }
 
-// A closableControl is any of the stores of what a server remembers.
-type closableControl interface {
-	control.Store
-	io.Closer
-}
-
-// openControl opens what the server remembers: a file beside the store, or the one that is named.
-func (a *app) openControl(ctx context.Context, name string) (closableControl, error) {
-	if path, err := a.StorePath(); err != nil || path == "" && name == "" {
-		return control.NewMemory(), err
-	}
-	path, err := (&keys{app: a, control: name}).path()
-	if err != nil {
-		return nil, err
-	}
-	c, err := store.OpenControl(ctx, path, store.SQLiteOptions{})
-	if err != nil {
-		return nil, err // not a nil *store.Control
-	}
-	return c, nil
-}
-
-// tokensFile is the variable that names a file of tokens.
-const tokensFile = "DIALAI_TOKENS_FILE"
-
-// minToken is how long the key of an administrator has to be, in bytes.
-const minToken = 16
-
-// callers finds out who may call: whoever has a key, where there are any, else who has that
-// of this computer.
-func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Store, again *reloading) (server.Authenticator, error) {
-	if f.auth == authNone {
-		return server.Local(""), nil
-	}
-	list := []server.Authenticator{server.Keys(remembers, command.Clock)}
-	if token := a.Env("DIALAI_API_TOKEN"); token != "" {
-		if len(token) < minToken {
-			return nil, command.Usage("DIALAI_API_TOKEN has fewer than %d characters", minToken)
-		}
-		list = append(list, server.Administrator("token", token))
-		f.auth = authKeys
-	}
-	if path := a.Env(tokensFile); path != "" {
-		keys, err := a.readTokens(path)
-		if err != nil {
-			return nil, command.Fail(command.ExitUsage, err)
-		}
-		again.tokens = server.NewTokens(keys, command.Clock)
-		list = append(list, again.tokens)
-		f.auth = authKeys
-	}
-	if f.oidc.Issuer != "" || f.oidc.Audience != "" || len(f.oidc.Roles) > 0 || f.oidc.HumanClaim != "" {
-		tokens, err := server.Issued(f.oidc, issuer.New(f.oidc.Issuer, f.oidc.Audience, webhook.OperatorOutbound(nil, f.oidc.Issuer).Client(), command.Clock))
-		if err != nil {
-			return nil, command.Fail(command.ExitUsage, err)
-		}
-		list = append(list, tokens)
-		f.auth = authKeys
-	}
-	stored, err := remembers.Keys(ctx, control.Query{Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	if len(stored) > 0 {
-		f.auth = authKeys
-	}
-	if f.auth == "" {
-		f.auth = authLocal
-	}
-	key, err := a.serverKey()
-	if err != nil {
-		return nil, err
-	}
-	if f.auth == authLocal {
-		return server.Any(append(list, server.Local(key))...), nil
-	}
-	return server.Any(append(list, server.Administrator("local", key))...), nil
-}
-
 // serverConfig says what the server is made of.
 func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) server.Config {
 	checks := runner.Checks()
@@ -557,82 +375,5 @@ func (a *app) tellServing(f *serveFlags, listeners []net.Listener) error {
 	if line.KeyFile != "" && !strings.HasPrefix(line.URLs[0], "unix:") {
 		fmt.Fprintf(a.Out, "  curl -H \"Authorization: Bearer $(cat %s)\" %s/v1\n", render.Quote(line.KeyFile), line.URLs[0])
 	}
-	return nil
-}
-
-func urlOf(address net.Addr, secure bool) string {
-	if address.Network() == "unix" {
-		return "unix:" + address.String()
-	}
-	if secure {
-		return "https://" + address.String()
-	}
-	return "http://" + address.String()
-}
-
-// serverKey returns the key of this computer, and makes it if there is none.
-func (a *app) serverKey() (string, error) {
-	path, err := a.ServerKeyPath()
-	if err != nil {
-		return "", err
-	}
-	var random [32]byte
-	rand.Read(random[:]) // never fails
-	fresh := base64.RawURLEncoding.EncodeToString(random[:])
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return command.ReadServerKey(path)
-	}
-	if err != nil {
-		return "", err
-	}
-	_, err = file.WriteString(fresh + "\n")
-	return fresh, errors.Join(err, file.Sync(), file.Close())
-}
-
-// A certificate is read again when its files have changed.
-type certificate struct {
-	certFile, keyFile string
-
-	mu     sync.Mutex
-	read   time.Time // when it was looked at last
-	loaded *tls.Certificate
-	text   []byte // of both files
-}
-
-// load returns the certificate. Files that cannot be used any more leave the old one.
-func (c *certificate) load() (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.loaded != nil && time.Since(c.read) < 10*time.Second {
-		return c.loaded, nil
-	}
-	cert, err := files.Read(c.certFile, files.Telemetry)
-	if err == nil {
-		var key []byte
-		if key, err = files.Read(c.keyFile, files.Telemetry); err == nil {
-			err = c.use(cert, key)
-		}
-	}
-	if c.read = time.Now(); c.loaded != nil {
-		return c.loaded, nil
-	}
-	return nil, err
-}
-
-// use takes up what the files say.
-func (c *certificate) use(cert, key []byte) error {
-	text := slices.Concat(cert, key)
-	if c.loaded != nil && bytes.Equal(text, c.text) {
-		return nil
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return fmt.Errorf("--tls-cert %s and --tls-key %s: %w", c.certFile, c.keyFile, err)
-	}
-	c.loaded, c.text = &pair, text
 	return nil
 }

@@ -12,14 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/server"
-	"github.com/dialai/dialai/specialist"
 )
 
 // The settings of a server: a flag beats the environment, that beats the file of --config,
@@ -219,67 +216,6 @@ func (a *app) tellSettings(f *serveFlags, cmd *cobra.Command) error {
 		rows = append(rows, []string{name, strings.Trim(fmt.Sprint(out.Settings[name]), "[]")})
 	}
 	return render.Table(a.Out, rows)
-}
-
-// A storedToken is an entry of the file of tokens: a key that is kept as its hash, and one grant.
-type storedToken struct {
-	ID        string           `json:"id"`
-	Hash      string           `json:"hash"`
-	Tenant    string           `json:"tenant"`
-	ExpiresAt *specialist.Time `json:"expiresAt"`
-	control.Grant
-}
-
-// readTokens reads the file that DIALAI_TOKENS_FILE names.
-func (a *app) readTokens(path string) (keys []control.Key, err error) {
-	data, err := command.ReadPrivate(path, files.Tokens)
-	if err != nil {
-		return nil, err
-	}
-	return keys, machine.ParseSection(path, data, nil, func(section []byte) (problems []machine.Problem) {
-		var list []json.RawMessage
-		if json.Unmarshal(section, &list) != nil {
-			return []machine.Problem{{Code: "bad-type", Message: "a file of tokens is a list", Hint: "of {id, hash: \"sha256:…\", role, machines}"}}
-		}
-		seen := map[string]bool{}
-		for i, raw := range list {
-			key, member, err := tokenOf(raw, seen)
-			if err != nil {
-				problems = append(problems, machine.Problem{Path: fmt.Sprintf("/%d%s", i, member), Code: "bad-token", Message: err.Error()})
-				continue
-			}
-			keys = append(keys, key)
-		}
-		return problems
-	})
-}
-
-// tokenOf reads one entry. member is the pointer to what is wrong in it.
-func tokenOf(raw []byte, seen map[string]bool) (k control.Key, member string, err error) {
-	var t storedToken
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&t); err != nil {
-		return k, "", fmt.Errorf("not a token: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	switch {
-	case t.ID == "":
-		return k, "", fmt.Errorf("id is missing")
-	case seen[t.ID]:
-		return k, "/id", fmt.Errorf("id %q is there twice", t.ID)
-	}
-	seen[t.ID] = true
-	k = control.Key{ID: t.ID, Tenant: t.Tenant, Grants: []control.Grant{t.Grant}}
-	if t.ExpiresAt != nil {
-		k.ExpiresAt = *t.ExpiresAt
-	}
-	if err := k.Hash.UnmarshalText([]byte(t.Hash)); err != nil {
-		return k, "/hash", fmt.Errorf("hash of token %q is not sha256: and 64 hex digits", t.ID)
-	}
-	if err := t.Grant.Check(); err != nil {
-		return k, "", err
-	}
-	return k, "", nil
 }
 
 // A reloading is what a server takes up anew when it is told to (SIGHUP).
