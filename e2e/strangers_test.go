@@ -26,10 +26,7 @@ func (d *desk) stranger(into any, script string, args ...string) {
 		_, err = os.Stat(filepath.Join("strangers", "node_modules"))
 	}
 	if err != nil {
-		if os.Getenv("CI") != "" {
-			d.Fatalf("CI runs the clients of others: %v", err)
-		}
-		d.Skipf("the clients of others need Node.js and npm ci --prefix e2e/strangers: %v", err)
+		d.needsStrangers(err)
 	}
 	cmd := exec.CommandContext(d.Context(), node, append([]string{filepath.Join("strangers", script)}, args...)...)
 	var out, errs bytes.Buffer
@@ -40,6 +37,15 @@ func (d *desk) stranger(into any, script string, args ...string) {
 	if err := json.Unmarshal(out.Bytes(), into); err != nil {
 		d.Fatalf("%s prints no JSON: %v\n%s", script, err, out.Bytes())
 	}
+}
+
+// needsStrangers skips a test that what others have written cannot be run for.
+func (d *desk) needsStrangers(why error) {
+	d.Helper()
+	if os.Getenv("CI") != "" {
+		d.Fatalf("CI runs what others have written: %v", why)
+	}
+	d.Skipf("what others have written needs Node.js and npm ci --prefix e2e/strangers: %v", why)
 }
 
 const asking = `{"machineName":"claims","initialState":"review","goalState":"paid",
