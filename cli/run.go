@@ -162,13 +162,17 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 			return err
 		}
 		a.warnKeys(e, all)
-		a.warnStarter(m, all, f.as)
+		if err := a.checkStarter(m, all, f.as); err != nil {
+			return err
+		}
 	} else if f.as != "" {
 		all, err := e.far.Everybody(ctx, m)
 		if err != nil {
 			return err
 		}
-		a.warnStarter(m, all, f.as)
+		if err := a.checkStarter(m, all, f.as); err != nil {
+			return err
+		}
 	}
 	s, err := e.Start(ctx, m, options)
 	switch {
@@ -221,26 +225,32 @@ func (a *app) warnKeys(e *engine, all []machine.Specialist) {
 	}
 }
 
-// warnStarter says of somebody as whom a session is started that they are no human of its
-// machine, so that approvals which exclude them exclude nobody. A specialist of it who is no
-// human starts nothing: the start says so.
-func (a *app) warnStarter(m *machine.Machine, all []machine.Specialist, as string) {
+// checkStarter looks at as whom a session is started. Where approvals exclude who that is, an id
+// that reads like one of the machine's humans is refused: whoever is misspelt would be excluded
+// from nothing. Any other that is no human of the machine is warned of. A specialist of it who is
+// no human starts nothing: the start says so.
+func (a *app) checkStarter(m *machine.Machine, all []machine.Specialist, as string) error {
 	var humans []string
 	for i := range all {
 		if all[i].IsHuman {
 			humans = append(humans, all[i].SpecialistID)
 		} else if all[i].SpecialistID == as {
-			return
+			return nil
 		}
 	}
 	if as == "" || len(humans) == 0 || slices.Contains(humans, as) {
-		return
+		return nil
+	}
+	hint := machine.DidYouMean(as, humans)
+	if m.Starters() && hint != "" {
+		return command.Hinted(command.Usage("machine %q has no human %q, and its approvals exclude who has started a session", render.Clean(m.Name()), render.Clean(as)), "%s", render.Clean(hint))
 	}
 	fmt.Fprintf(a.Err, "warning: machine %q has no human %q%s\n", render.Clean(m.Name()), render.Clean(as),
 		render.When(m.Starters(), ": approvals that exclude who has started the session exclude nobody"))
-	if hint := machine.DidYouMean(as, humans); hint != "" {
+	if hint != "" {
 		fmt.Fprintf(a.Err, "    hint: %s\n", render.Clean(hint))
 	}
+	return nil
 }
 
 // carryOn runs a session from where it stands and ends the command.
