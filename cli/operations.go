@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/cli/internal/serving"
+	"github.com/dialai/dialai/client"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -105,6 +106,15 @@ func (a *app) on(does interface{ Access() command.Access }, do func(ctx context.
 	return func(cmd *cobra.Command, args []string) error {
 		return a.with(cmd.Context(), does.Access(), func(e *engine, out *bufio.Writer) error { return do(cmd.Context(), e, out, args) })
 	}
+}
+
+// distantClient returns the server that --server names, and what its errors mean here.
+func (a *app) distantClient() (*client.Client, func(error) error, error) {
+	far, err := remote.Open(a.Ctx, a.App, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return far.Client, far.Told, nil
 }
 
 // engine builds the runner that the environment and the flags describe.

@@ -234,7 +234,7 @@ func (c *Client) once(ctx context.Context, what call, body []byte, to any) (agai
 		return never, fmt.Errorf("%s %s: the answer was cut off: %w", what.method, what.path, err)
 	case len(text) > maxAnswer:
 		return never, fmt.Errorf("%s %s: the answer has more than %d bytes", what.method, what.path, maxAnswer)
-	case res.StatusCode >= http.StatusBadRequest:
+	case res.StatusCode >= http.StatusBadRequest, strings.HasPrefix(res.Header.Get("Content-Type"), problemType): // 202 says what is still to come
 		p := problemOf(res, text)
 		if what.repeatable() && p.passes() {
 			return retryAfter(res), p

@@ -31,6 +31,8 @@ var (
 	ErrIllegal = errors.New("this may not be chosen")
 	// ErrGuard says that a guard of the machine refuses a ruling.
 	ErrGuard = errors.New("a guard refuses it")
+	// ErrAccepted says that whoever was asked will answer later.
+	ErrAccepted = errors.New("the answer comes later")
 	// ErrUnavailable says that the server cannot do it at present, however often it was asked.
 	ErrUnavailable = errors.New("the server cannot do it at present")
 )
@@ -53,6 +55,8 @@ func (p *Problem) Is(kind error) bool {
 		return p.Status == http.StatusUnprocessableEntity
 	case ErrGuard:
 		return p.Code == "guard_refused"
+	case ErrAccepted:
+		return p.Code == "accepted"
 	case ErrUnavailable:
 		return p.Status == http.StatusTooManyRequests || p.Status >= http.StatusBadGateway
 	}
@@ -71,11 +75,14 @@ func (p *Problem) passes() bool {
 	return p.Retryable
 }
 
+// problemType is the type of answers that say a problem.
+const problemType = "application/problem+json"
+
 // problemOf reads an answer that is no success. What stands between may have written it.
 func problemOf(res *http.Response, text []byte) *Problem {
 	p := &Problem{}
 	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
-	if media != "application/problem+json" || json.Unmarshal(text, p) != nil {
+	if media != problemType || json.Unmarshal(text, p) != nil {
 		p = &Problem{Detail: "the server answered " + res.Status + ", and nothing that a dialai server would say"}
 	}
 	p.Status, p.ExitCode = res.StatusCode, cmp.Or(p.ExitCode, api.ExitFailure)

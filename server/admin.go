@@ -166,7 +166,7 @@ func (s *Server) rotateKey(ctx context.Context, p *Principal, in *rotateKeyIn) (
 		wanted = *in.Body
 	}
 	if status := api.KeyOf(old, at).Status; status != "active" {
-		return nil, &api.Error{Status: http.StatusConflict, Code: "key_" + status, Detail: "key " + old.ID + " is " + status, Hint: "POST /v1/keys makes another", ExitCode: 1}
+		return nil, &api.Error{Status: http.StatusConflict, Code: "key_" + status, Detail: "key " + old.ID + " is " + status, Hint: "dialai keys create makes another", ExitCode: 1}
 	}
 	next, end := old.Successor(at), at
 	if wanted.Overlap != "" {

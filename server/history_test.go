@@ -125,7 +125,34 @@ func TestHistoryWithheld(t *testing.T) {
 			t.Errorf("%s tells of what waits for a review %s", at, r.body)
 		}
 	}
-	d.want(200, "POST", "/v1/reviews/"+got.Session.SessionID+"."+why.RoundID, `{"transitionName":"pay","specialistId":"carol"}`)
+	review := "/v1/reviews/" + got.Session.SessionID + "." + why.RoundID
+	d.want(404, "POST", "/v1/reviews/"+open.SessionID+"."+open.CurrentRoundID+"/reveal", `{"specialistId":"carol"}`)
+	d.want(200, "POST", review+"/reveal", `{"specialistId":"carol"}`)
+	for query, shown := range map[string]bool{"": false, "human=carol": true, "human=dave": false} { // who has looked, and nobody else
+		var why explain.Explanation
+		if d.want(200, "GET", path+"/explain?"+query, "").into(t, &why); (len(why.Votes) == 1) != shown || why.Withheld == shown {
+			t.Errorf("after the look of carol %q is explained %+v", query, why)
+		}
+		if r := d.want(200, "GET", path+"/events?payload=full&"+query, ""); bytes.Contains(r.body, []byte(`"withheld":true`)) == shown {
+			t.Errorf("after the look of carol %q sees %s", query, r.body)
+		}
+	}
+	for query, n := range map[string]int{"": 2, "?reviews=true": 1, "?awake=true": 2} {
+		var list api.List[api.Summary]
+		if d.want(200, "GET", "/v1/sessions"+query, "").into(t, &list); len(list.Items) != n {
+			t.Errorf("sessions%s: %d, want %d", query, len(list.Items), n)
+		}
+	}
+	var ours api.List[api.ReviewItem]
+	if d.want(200, "GET", "/v1/reviews?session="+open.SessionID, "").into(t, &ours); len(ours.Items) != 0 {
+		t.Errorf("reviews of a session that waits for none: %+v", ours.Items)
+	}
+	var who api.Deciders
+	if d.want(200, "GET", "/v1/machines/audited/humans?state=review", "").into(t, &who); len(who.Humans) != 2 || !who.Declared {
+		t.Errorf("orders in state review may give %+v", who)
+	}
+	d.want(404, "GET", "/v1/machines/nothing/humans?state=review", "")
+	d.want(200, "POST", review, `{"transitionName":"pay","specialistId":"carol"}`)
 	if d.want(200, "GET", path+"/explain", "").into(t, &why); len(why.Votes) != 1 {
 		t.Errorf("once it was reviewed, it is explained as %+v", why)
 	}

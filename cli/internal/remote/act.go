@@ -147,6 +147,9 @@ func (r *Server) Propose(ctx context.Context, in runner.Submission) (*specialist
 		if failed == nil {
 			r.catchUp(ctx, in.SessionID, s.Sequence)
 		}
+		if errors.Is(err, client.ErrAccepted) {
+			return nil, s, specialist.ErrAccepted
+		}
 		return nil, s, seenBy(in.SpecialistID, r.Told(err))
 	}
 	r.catchUp(ctx, in.SessionID, done.Session.Sequence)

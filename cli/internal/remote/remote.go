@@ -32,7 +32,7 @@ import (
 var Commands = map[string]bool{
 	"dialai": true, "run": true, "resume": true, "decide": true, "propose": true, "inbox": true, "sessions": true, "show": true, "log": true, "cancel": true, "fork": true, "proxy": true, "webhooks": true,
 	"tick": true, "move": true, "retract": true, "audit": true, "explain": true, "trust": true, "collapse": true, "risk": true, "metrics": true, "specialists": true,
-	"backtest": false, "store": false, "keys": false, "serve": false, "migrate": false,
+	"backtest": false, "store": false, "keys": true, "serve": false, "migrate": false,
 }
 
 // localFlags make no sense at a server, and why.
@@ -45,6 +45,8 @@ var localFlags = []struct{ name, why string }{
 	{"shadow", "steps are judged by the server"},
 	{"guards", "steps are judged by the server"},
 	{"interactive", "it asks at the terminal of the server only: rule with dialai decide"},
+	{"control", "keys are kept where the server keeps them"},
+	{"tenant", "a key is of the tenant of whoever makes it"},
 	{"timeout", "sessions go on at the server: Ctrl-C stops to watch"},
 	{"wait", "sessions go on at the server, whether somebody waits or not"},
 	{"machine", "what happened to the specialists of a machine is not served in this version"},

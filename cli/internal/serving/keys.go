@@ -25,16 +25,17 @@ import (
 // defaultTenant is whose a key is where a server has no tenants.
 const defaultTenant = "default"
 
-// KeysCommand returns dialai keys.
-func KeysCommand(call *command.App) *cobra.Command {
-	k := &keys{app: &app{call}}
+// KeysCommand returns dialai keys. With --server its keys are those of the server that distant
+// returns.
+func KeysCommand(call *command.App, distant Distant) *cobra.Command {
+	k := &keys{app: &app{call}, distant: distant}
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Make, list and revoke the keys of a server",
 		Long: `Make, list, revoke and rotate the keys by which people and programs are known to a
 dialai server. They are kept in a file beside the store, of which --control names another.
 A server that has a key asks everybody for one. What is done here is recorded in the
-audit log of that file.`,
+audit log of that file. With --server they are those of a server that runs.`,
 		Example: `  dialai keys create carol --role human --human carol --machine 'claims-*'
   dialai keys list
   dialai keys revoke 4f0w2m9x8k1t`,
@@ -48,6 +49,7 @@ audit log of that file.`,
 type keys struct {
 	*app
 	control string // the path, "" for the default
+	distant Distant
 }
 
 // path returns the path of the file.
@@ -137,6 +139,9 @@ Several roles make a key that may do what each of them may.`,
 					return err
 				}
 			}
+			if k.Flags.Server != "" {
+				return k.createAt(cmd.Context(), key)
+			}
 			return k.with(cmd.Context(), command.Starts, nil, func(c *store.Control) error {
 				line, err := add(cmd.Context(), c, "createKey", key, at, control.Changes{})
 				if err != nil {
@@ -220,6 +225,9 @@ may do, until when, and how long ago they were used, by the hour.`,
 		Example: `  dialai keys list
   dialai keys list --all --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if k.Flags.Server != "" {
+				return k.listAt(cmd.Context(), all)
+			}
 			at := command.Now()
 			shown := []api.Key{}
 			var missing error
@@ -247,14 +255,11 @@ may do, until when, and how long ago they were used, by the hour.`,
 
 // of opens the file for what is done with a key that is there.
 func (k *keys) of(cmd *cobra.Command, id string, do func(*store.Control, control.Key) error) error {
-	unknown := command.Hinted(&session.NotFoundError{What: "Key", ID: id}, "dialai keys list --all lists them")
-	return k.with(cmd.Context(), command.Writes, unknown, func(c *store.Control) error {
+	missing := command.Hinted(&session.NotFoundError{What: "Key", ID: id}, "dialai keys list --all lists them")
+	return k.with(cmd.Context(), command.Writes, missing, func(c *store.Control) error {
 		key, err := c.Key(cmd.Context(), id)
 		if errors.Is(err, control.ErrNotFound) {
-			err = unknown
-			if strings.HasPrefix(id, "dk_") {
-				err = command.Hinted(command.Usage("that is a key, and not the id of one"), "its id is what stands between its first two _")
-			}
+			err = unknown(id, missing)
 		}
 		if err != nil {
 			return err
@@ -271,6 +276,9 @@ func (k *keys) revokeCommand() *cobra.Command {
 whoever has it.`,
 		Example: "  dialai keys revoke 4f0w2m9x8k1t",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if k.Flags.Server != "" {
+				return k.revokeAt(cmd.Context(), args[0])
+			}
 			at := command.Now()
 			return k.of(cmd, args[0], func(c *store.Control, key control.Key) error {
 				err := c.Commit(cmd.Context(), control.Changes{Revoked: []control.KeyTime{{ID: key.ID, At: at}}, Entries: []control.Entry{entry("revokeKey", &key, at)}})
@@ -297,26 +305,31 @@ func (k *keys) rotateCommand() *cobra.Command {
   dialai keys rotate 4f0w2m9x8k1t --quiet > key`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at := command.Now()
-			end := at
+			var d time.Duration
+			var until specialist.Time
+			var err error
 			if overlap != "" {
-				d, err := command.ParseDays(overlap)
-				if err != nil || d < 0 {
+				if d, err = command.ParseDays(overlap); err != nil || d < 0 {
 					return command.Usage("--overlap is %q: it must be a number and a unit, such as 90d or 12h", overlap)
 				}
-				end += specialist.Time(d.Milliseconds())
+			}
+			if expires != "" {
+				if until, err = expiry(expires, at); err != nil {
+					return err
+				}
+			}
+			if k.Flags.Server != "" {
+				return k.rotateAt(cmd.Context(), args[0], d, until)
 			}
 			return k.of(cmd, args[0], func(c *store.Control, old control.Key) error {
 				if status := api.KeyOf(old, at).Status; status != "active" {
 					return command.Hinted(fmt.Errorf("key %s is %s", old.ID, status), "dialai keys create makes another")
 				}
 				key := old.Successor(at)
-				if expires != "" {
-					var err error
-					if key.ExpiresAt, err = expiry(expires, at); err != nil {
-						return err
-					}
+				if until != 0 {
+					key.ExpiresAt = until
 				}
-				line, err := add(cmd.Context(), c, "rotateKey", key, at, control.Changes{Revoked: []control.KeyTime{{ID: old.ID, At: end}}, Entries: []control.Entry{entry("revokeKey", &old, at)}})
+				line, err := add(cmd.Context(), c, "rotateKey", key, at, control.Changes{Revoked: []control.KeyTime{{ID: old.ID, At: at + specialist.Time(d.Milliseconds())}}, Entries: []control.Entry{entry("revokeKey", &old, at)}})
 				if err != nil {
 					return err
 				}
