@@ -646,6 +646,7 @@ func TestOneDelivers(t *testing.T) {
 		})
 		w.start(claims)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if len(w.got) != 1 || other != 0 {
 			t.Errorf("told were %d, by the one that waits %d", len(w.got), other)
 		}
