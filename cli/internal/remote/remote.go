@@ -45,7 +45,6 @@ var localFlags = []struct{ name, why string }{
 	{"shadow", "steps are judged by the server"},
 	{"guards", "steps are judged by the server"},
 	{"interactive", "it asks at the terminal of the server only: rule with dialai decide"},
-	{"control", "keys are kept where the server keeps them"},
 	{"tenant", "a key is of the tenant of whoever makes it"},
 	{"timeout", "sessions go on at the server: Ctrl-C stops to watch"},
 	{"wait", "sessions go on at the server, whether somebody waits or not"},
