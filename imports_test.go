@@ -59,7 +59,7 @@ var ladder = map[string][]string{
 	"notify":                    {"api", "control", "internal/lru", "internal/seal", "internal/spend", "runner", "session", "specialist", "verdict", "webhook"},
 	"server/mcp":                {"api", "internal/seal"},
 	"docs":                      {},
-	"server":                    {"docs", "server/mcp", "api", "control", "driver", "exact", "explain", "guard", "internal/graph", "internal/guardlog", "internal/issuer", "internal/jsontext", "internal/lru", "internal/packs", "machine", "notify", "report", "runner", "server/internal/params", "session", "specialist", "store", "webhook"},
+	"server":                    {"internal/telemetry/prom", "internal/telemetry/spans", "docs", "server/mcp", "api", "control", "driver", "exact", "explain", "guard", "internal/graph", "internal/guardlog", "internal/issuer", "internal/jsontext", "internal/lru", "internal/packs", "machine", "notify", "report", "runner", "server/internal/params", "session", "specialist", "store", "webhook"},
 	"internal/issuer":           {},
 	"driver":                    {"internal/lru", "specialist", "session", "runner"},
 	"store/internal/projection": {"internal/trust", "machine", "session", "specialist"},
@@ -73,6 +73,8 @@ var ladder = map[string][]string{
 	"llm/llmtest":               {},
 	"internal/cassette":         {"internal/files", "internal/jsontext", "machine", "specialist", "webhook"},
 	"internal/telemetry":        {"specialist", "llm"},
+	"internal/telemetry/prom":   {"internal/lru", "runner", "session", "specialist", "store"},
+	"internal/telemetry/spans":  {"internal/lru", "runner", "specialist", "webhook"},
 	"internal/otlp":             {"webhook"},
 	"internal/graph":            {"exact", "machine"},
 	"internal/proxy":            {"guard", "internal/guardlog", "internal/jsontext", "internal/packs", "internal/text", "verdict"},
@@ -82,7 +84,7 @@ var ladder = map[string][]string{
 	"cli/internal/payloads":     {"cli/internal/render", "internal/jsontext", "session"},
 	"cli/internal/vectors":      {"internal/guardlog", "cli/internal/render", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/batch", "internal/packs", "internal/truth", "arbiter", "strategies"},
 	"cli/internal/command":      {"api", "cli/internal/render", "internal/files", "internal/otlp", "internal/packs", "internal/spend", "internal/telemetry", "llm", "machine", "machines", "runner", "session", "specialist", "store", "strategies", "webhook"},
-	"cli/internal/serving":      {"internal/proxy", "internal/issuer", "webhook", "api", "cli/internal/command", "cli/internal/render", "control", "driver", "internal/files", "internal/packs", "llm", "machine", "runner", "server", "server/mcp", "internal/seal", "session", "specialist", "store", "client", "notify"},
+	"cli/internal/serving":      {"internal/telemetry/prom", "internal/telemetry/spans", "internal/proxy", "internal/issuer", "webhook", "api", "cli/internal/command", "cli/internal/render", "control", "driver", "internal/files", "internal/packs", "llm", "machine", "runner", "server", "server/mcp", "internal/seal", "session", "specialist", "store", "client", "notify"},
 	"cli/internal/guards":       {"cli/internal/command", "cli/internal/render", "exact", "guard", "internal/files", "internal/guardlog", "internal/jsontext", "internal/packs", "internal/spend", "machine", "verdict"},
 	"cli/internal/remote":       {"api", "cli/internal/command", "cli/internal/render", "client", "explain", "internal/files", "internal/trust", "machine", "runner", "session", "specialist"},
 	"cli":                       {"cli/internal/guards", "cli/internal/remote", "internal/proxy", "cli/internal/serving", "cli/internal/command", "api", "client", "internal/planning", "internal/lint", "internal/guardlog", "cli/internal/payloads", "cli/internal/render", "cli/internal/vectors", "internal/files", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "strategies", "session", "runner", "explain", "report", "store", "internal/lab/backtest", "internal/lab/simulate", "webhook", "llm", "internal/cassette", "internal/graph", "machines", "internal/lab/trial"},
@@ -171,9 +173,10 @@ var homes = map[string]string{
 	"github.com/spf13/cobra":                 "cli cli/internal/command cli/internal/guards cli/internal/remote cli/internal/serving",
 	"github.com/spf13/pflag":                 "cli cli/internal/command cli/internal/guards cli/internal/remote cli/internal/serving",
 	"golang.org/x/term":                      "cli/internal/render",
-	"go.opentelemetry.io/otel":               "internal/telemetry internal/otlp cli/internal/command/otel.go",
-	"go.opentelemetry.io/otel/sdk":           "internal/otlp cli/internal/command/otel.go",
-	"go.opentelemetry.io/otel/exporters":     "internal/otlp",
+	"go.opentelemetry.io/otel":               "internal/telemetry internal/telemetry/prom internal/telemetry/spans internal/otlp cli/internal/command/otel.go",
+	"go.opentelemetry.io/otel/sdk":           "internal/otlp internal/telemetry/prom cli/internal/command/otel.go",
+	"go.opentelemetry.io/otel/exporters":     "internal/otlp internal/telemetry/prom",
+	"github.com/prometheus":                  "internal/telemetry/prom",
 	"go.opentelemetry.io/proto/otlp":         "internal/otlp",
 	"google.golang.org/genproto":             "internal/otlp", // what a collector answers to what it does not take
 	"google.golang.org/protobuf":             "internal/otlp",
@@ -453,7 +456,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 // unlinked are libraries that the program, or one that uses the front door, must not hold:
 // they are large, and only tests, only the program or nobody needs them.
 var unlinked = map[string][]string{
-	"./cmd/dialai": {"github.com/rogpeppe", "github.com/creack/pty", "testing"},
+	"./cmd/dialai": {"github.com/rogpeppe", "github.com/creack/pty"}, // what writes metrics holds testing
 	".":            {"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "go.opentelemetry.io/proto", "google.golang.org/grpc", "github.com/spf13", "github.com/rogpeppe", "testing"},
 }
 

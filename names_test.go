@@ -20,8 +20,8 @@ import (
 // programs say to it and are told, and those of a client of it, which sees of our packages
 // nothing but api, and those by which its operations are offered as tools of MCP, and those of webhooks: who is
 // told what, what is kept of it, and the messages; and those by which reviews and orders go over HTTP as they do here; and
-// what tokens of an issuer are good for.
-const maxNames = 1010
+// what tokens of an issuer are good for; and those by which a server is watched: parts of steps, counts, checks of readiness.
+const maxNames = 1019
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -41,9 +41,9 @@ var offered = map[string]string{
 	"guard.NewLedger":     "the ledger of a program with agents of its own: see its examples",
 	"guard.Quota":         "the ledger of a program with agents of its own: see its examples",
 
-	"driver.Driving": "carries the sessions of a program on: see its example",
 	"driver.Standby": "carries the sessions of a program on: see its example",
-	"driver.Stalled": "carries the sessions of a program on: see its example",
+
+	"runner.PartDecide": "a part of a step among others, for who traces them",
 
 	"client.Now": "calls a server: see its example",
 

@@ -36,6 +36,8 @@ var outboundCallers = map[string]string{
 // outboundServers are the folders that may import net/http, to serve, and why.
 var outboundServers = map[string]string{
 	"server":                    "is what serves",
+	"internal/telemetry/prom":   "writes what a server shows",
+	"internal/telemetry/spans":  "reads which trace a request belongs to",
 	"server/mcp":                "is what serves",
 	"examples/chat-notifier":    "is the other side of a webhook",
 	"examples/webhook-arbiter":  "is the other side of a webhook",

@@ -55,6 +55,16 @@ type Config struct {
 	Grace      time.Duration // how long steps may go on when the Driver ends; 0 means 20 s
 	Lock       Lock          // keeps other processes from driving; nil if there are none
 	Log        *slog.Logger  // is told of steps that fail; nil is told nothing
+	Stepped    func(Stepped) // is told of each step that has ended, and must not block; nil is told nothing
+}
+
+// A Stepped is a step that has ended.
+type Stepped struct {
+	Tenant, MachineName string
+	Status              runner.TickStatus // "" if there is an error
+	Err                 error
+	Delay               time.Duration // for how long the session was ready before
+	Took                time.Duration
 }
 
 // A Lock is held by one process at a time, and free when that has ended.
@@ -298,9 +308,14 @@ func (d *Driver) dispatch(ctx context.Context) {
 
 // step carries a session one step further.
 func (d *Driver) step(ctx context.Context, j *job) {
+	began := time.Now()
+	delay := began.Sub(j.since)
 	tick, err := d.stepped(ctx, j)
 	if err == nil && tick.Status == runner.TickAdvanced && int(tick.Session.SinceResumed) >= d.config.MaxSteps && tick.Session.Status == session.Running {
 		tick, err = j.tenant.Runner.StopAtLimit(ctx, j.id, d.config.MaxSteps)
+	}
+	if d.config.Stepped != nil && err != errUndriven {
+		d.config.Stepped(Stepped{j.tenant.Name, j.machine, tick.Status, err, delay, time.Since(began)})
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"container/heap"
+	"time"
 
 	"github.com/dialai/dialai/specialist"
 )
@@ -38,6 +39,7 @@ type (
 		machine  string
 		sequence int64 // of the newest event that is known
 		state    jobState
+		since    time.Time       // when it became ready
 		at       specialist.Time // when it is looked at, while it waits
 		heap     int             // its place among the wakes
 		tries    int             // how often it has failed
@@ -107,7 +109,7 @@ func (h *turns[T]) set(x T, may bool) {
 
 // ready puts a session at the end of its line.
 func (d *Driver) ready(j *job) {
-	j.state, j.at = queued, 0
+	j.state, j.at, j.since = queued, 0, time.Now()
 	l := j.tenant.lines[j.machine]
 	if l == nil {
 		l = &line{machine: j.machine, turn: turn{served: d.queue.served}}

@@ -67,7 +67,7 @@ func (t *commit) write(ctx context.Context) (*session.Session, error) {
 	}
 	c := &t.change
 	*c = session.Change{Before: t.before, After: session.Freeze(&t.now, &t.open), First: t.before.Sequence + 1, Events: t.events, Roster: t.roster}
-	if err := t.r.store.Commit(ctx, c); err != nil {
+	if err := t.r.commitTraced(ctx, c); err != nil {
 		return nil, err
 	}
 	t.r.ended(c.After)

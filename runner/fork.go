@@ -63,7 +63,7 @@ func (r *Runner) Fork(ctx context.Context, id specialist.SessionID, o Forking) (
 			return nil, err
 		}
 	}
-	if err := r.store.Commit(ctx, c); err != nil {
+	if err := r.commitTraced(ctx, c); err != nil {
 		if r.quota != nil && !errors.Is(err, session.ErrExists) {
 			r.quota.Refuse(r.scope(c.After))
 		}

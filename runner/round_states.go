@@ -169,7 +169,7 @@ func (w *engine) step(ctx context.Context) (Tick, error) {
 // follow does what is done in a state and returns what follows: the status of a step that
 // has ended, or else the next state.
 func (w *engine) follow(ctx context.Context, at roundState) (next roundState, ends TickStatus, err error) {
-	seen, err := w.do(ctx, at)
+	seen, err := w.doTraced(ctx, at)
 	if err != nil {
 		return at, "", err
 	}

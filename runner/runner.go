@@ -63,6 +63,9 @@ type Config struct {
 	// Arrivals says in which order answers from outside are recorded; nil means in the
 	// order in which they come.
 	Arrivals Arrivals
+	// Trace is told that a part of a step begins, and returns the context of that part and
+	// what is called with its error when it ends. It must not block; nil is told nothing.
+	Trace func(context.Context, Part) (context.Context, func(error))
 	// PublicURL is where this process can be reached by webhooks that answer
 	// later, without a slash at the end. Without it they cannot.
 	PublicURL string

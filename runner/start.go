@@ -175,7 +175,7 @@ func (r *Runner) create(ctx context.Context, s *session.Session) (*session.Sessi
 	o := session.NewOpening(s)
 	defer o.Release()
 	c := &o.Change
-	if err := r.store.Commit(ctx, c); err != nil {
+	if err := r.commitTraced(ctx, c); err != nil {
 		return nil, fmt.Errorf("starting session %s: %w", s.ID, err)
 	}
 	r.announce(c)

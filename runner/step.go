@@ -111,6 +111,8 @@ func (r *Runner) Step(ctx context.Context, id specialist.SessionID) (Tick, error
 // step is Step on a session that was just read or committed. A panic in it becomes
 // the end of the session.
 func (r *Runner) step(ctx context.Context, s *session.Session) (tick Tick, err error) {
+	ctx, end := r.trace(ctx, PartStep, s)
+	defer func() { end(err) }()
 	if err = r.contain(s.ID, func() (err error) {
 		tick, err = r.stepOnce(ctx, s)
 		return err

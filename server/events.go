@@ -79,7 +79,8 @@ func (s *Server) registerEvents(path string) {
 			}
 			return &huma.StreamResponse{Body: func(c huma.Context) {
 				defer done()
-				s.stream(c, p, at, v)
+				ended := s.config.Metrics.Stream(ctx, "session")
+				ended(s.stream(c, p, at, v) != nil)
 			}}, nil
 		}
 		page, err := s.eventPage(ctx, at, v, in.Limit)
@@ -177,8 +178,8 @@ func (s *Server) eventPage(ctx context.Context, at *session.Session, v *eventVie
 }
 
 // stream writes events as they come, until the session completes, the reader goes, or it is
-// time to connect again.
-func (s *Server) stream(c huma.Context, p *Principal, at *session.Session, v *eventView) {
+// time to connect again. The error is that of a write.
+func (s *Server) stream(c huma.Context, p *Principal, at *session.Session, v *eventView) error {
 	ctx := c.Context()
 	changed, end := s.changes.watch(at.ID)
 	defer end()
@@ -198,23 +199,23 @@ func (s *Server) stream(c huma.Context, p *Principal, at *session.Session, v *ev
 		}
 		if from = at.Sequence + 1; at.Status == session.Completed {
 			out.say("", "end", json.RawMessage("{}"))
-			return
+			return out.err
 		}
 		for woken := false; !woken && out.err == nil; {
 			select {
 			case <-ctx.Done():
-				return
+				return out.err
 			case <-s.closing:
 				out.say("", "bye", json.RawMessage("{}"))
-				return
+				return out.err
 			case <-life.C:
 				out.say("", "bye", json.RawMessage("{}"))
-				return
+				return out.err
 			case <-beat.C:
 				out.comment()
 			case <-recall.C:
 				if again, err := s.config.Who.Authenticate(ctx, out.credential); err != nil || again.Subject != p.Subject || !again.may(mayRead, at.Machine().Name()) || !v.bare && !again.may(mayPayload, at.Machine().Name()) {
-					return
+					return out.err
 				}
 			case <-changed:
 				woken = true
@@ -222,10 +223,11 @@ func (s *Server) stream(c huma.Context, p *Principal, at *session.Session, v *ev
 		}
 		fresh, err := s.config.Runner.Session(ctx, at.ID)
 		if err != nil {
-			return // whoever comes again is told why
+			return nil // whoever comes again is told why
 		}
 		at = fresh
 	}
+	return out.err
 }
 
 // send writes what is new.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -45,22 +44,6 @@ func (s *Server) wrap() http.Handler {
 	h = s.fromOrigin(origins.Handler(h))
 	h = s.behindProxy(s.atHost(h))
 	return s.logged(s.recovered(h))
-}
-
-// logged gives a request its id, and writes a line about it when it is answered.
-func (s *Server) logged(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began, id := time.Now(), newRequestID()
-		h := w.Header()
-		h.Set("Dialai-Request-Id", id)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-store")
-		seen := &seenWriter{ResponseWriter: w}
-		next.ServeHTTP(seen, r.WithContext(context.WithValue(r.Context(), requestKey{}, id)))
-		s.config.Log.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("id", id), slog.String("method", r.Method),
-			slog.String("path", packs.Redact(r.URL.Path)), slog.Int("status", cmp.Or(seen.status, http.StatusOK)), slog.Duration("took", time.Since(began)))
-	})
 }
 
 // A seenWriter remembers the status of an answer.
@@ -223,9 +206,12 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		switch {
 		case err == nil:
 			wait = s.limits.request(p, r)
+			s.limitMet(r, wait, "")
 		case errors.Is(err, ErrUnauthenticated):
 			s.noteRefused(r)
 			wait = s.limits.stranger(r)
+			s.config.Metrics.AuthFailed(r.Context(), r.Header.Get("Authorization") != "")
+			s.limitMet(r, wait, "stranger")
 		}
 		if wait > 0 {
 			writeProblem(w, r, tooMany(w, wait))

@@ -77,9 +77,12 @@ func (l *limits) take(of bucket, limit rate.Limit) time.Duration {
 	return wait
 }
 
+// reads reports whether a request changes nothing.
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
 // request counts a request of a caller.
 func (l *limits) request(p *Principal, r *http.Request) time.Duration {
-	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	reads := reads(r)
 	l.mu.Lock()
 	limit := l.rates.Write
 	if reads {

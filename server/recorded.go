@@ -152,6 +152,7 @@ func (s *Server) repeat(w http.ResponseWriter, r *http.Request, a *control.Answe
 	default:
 		h := w.Header()
 		h.Set("Idempotency-Replayed", "true")
+		s.config.Metrics.Replayed(r.Context(), s.routeOf(r))
 		for name, value := range map[string]string{"Location": a.Location, "ETag": a.ETag} {
 			if value != "" {
 				h.Set(name, value)

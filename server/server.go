@@ -16,6 +16,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -28,6 +29,8 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/lru"
+	"github.com/dialai/dialai/internal/telemetry/prom"
+	"github.com/dialai/dialai/internal/telemetry/spans"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/notify"
 	"github.com/dialai/dialai/runner"
@@ -80,7 +83,14 @@ type Config struct {
 	// Rates bound what a key may ask for; the zero value bounds nothing.
 	Rates   Rates
 	Version string
-	Log     *slog.Logger // is told of requests and faults; nil is told nothing
+	// Metrics count what is done, and are shown at /metrics; nil counts nothing.
+	Metrics *prom.Metrics
+	// Spans are told of requests; nil is told nothing.
+	Spans *spans.Spans
+	// Checks of readiness beside the store and the driver, by their names; each returns what is
+	// wrong. One of a critical thing makes the server not ready.
+	Ready map[string]ReadyCheck
+	Log   *slog.Logger // is told of requests and faults; nil is told nothing
 }
 
 const (
@@ -88,6 +98,12 @@ const (
 	maxPage = 200
 	page    = 50
 )
+
+// A ReadyCheck looks at something that the server needs.
+type ReadyCheck struct {
+	Check    func(context.Context) error
+	Critical bool // without it the server cannot do its work
+}
 
 // A Server is an http.Handler. It may be used concurrently.
 type Server struct {
@@ -100,9 +116,13 @@ type Server struct {
 	notes   notes
 	closing chan struct{}
 	close   func()
-	needs   map[string]permission // by the id of the operation
-	inner   http.Handler          // the operations, for whoever the context says
-	tools   func() (*mcp.Server, error)
+
+	metricsApart atomic.Bool // the metrics have a listener of their own
+
+	needs map[string]permission // by the id of the operation
+	mux   *http.ServeMux
+	inner http.Handler // the operations, for whoever the context says
+	tools func() (*mcp.Server, error)
 }
 
 // New returns a Server.
@@ -121,6 +141,7 @@ func New(c Config) *Server {
 	s.register()
 	s.open()
 	s.plain(mux)
+	s.mux = mux
 	s.inner = s.recorded(mux)
 	s.tools = sync.OnceValues(s.newTools)
 	s.handler = s.wrap()
@@ -141,6 +162,9 @@ type Listening struct {
 	// Unix sockets go without in any case.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	Grace       time.Duration // how long requests may go on when it ends
+	// Metrics is where the metrics are shown, to whoever can reach it; nil shows them at the
+	// Listeners, to whoever may read.
+	Metrics net.Listener
 }
 
 // Serve answers requests until ctx ends. Then streams say goodbye, and requests that wait
@@ -168,6 +192,7 @@ func (s *Server) Serve(ctx context.Context, l Listening) error {
 			}
 		})
 	}
+	shown := s.showMetrics(&work, l.Metrics, stop)
 	work.Go(func() { s.follow(ctx) })
 	work.Go(func() { s.count(ctx) })
 	<-ctx.Done()
@@ -177,11 +202,29 @@ func (s *Server) Serve(ctx context.Context, l Listening) error {
 	if hs.Shutdown(grace) != nil {
 		_ = hs.Close() // who has had their time
 	}
+	_ = shown.Close()
 	work.Wait()
 	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
 		return why
 	}
 	return nil
+}
+
+// showMetrics shows the metrics at a listener of their own, until what it returns is closed.
+func (s *Server) showMetrics(work *sync.WaitGroup, at net.Listener, failed func(error)) io.Closer {
+	mux := http.NewServeMux()
+	hs := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: bodyTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10}
+	if at == nil || s.config.Metrics == nil {
+		return hs
+	}
+	s.metricsApart.Store(true)
+	mux.Handle("GET /metrics", s.config.Metrics)
+	work.Go(func() {
+		if err := hs.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+			failed(err)
+		}
+	})
+	return hs
 }
 
 // follow tells who waits of what other processes commit to the store.
@@ -326,6 +369,9 @@ func (s *Server) OpenAPI() ([]byte, error) { return json.MarshalIndent(s.api.Ope
 func (s *Server) plain(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.ready)
+	if s.config.Metrics != nil {
+		mux.HandleFunc("GET /metrics", s.serveMetrics)
+	}
 	mux.HandleFunc("GET /problems/{code}", explainProblem)
 	mux.HandleFunc("GET "+resourcePath, s.describeResource)
 	mux.HandleFunc("GET "+resourcePath+"/mcp", s.describeResource)
@@ -359,33 +405,4 @@ func nothingHere(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeProblem(w, r, &api.Error{Status: http.StatusNotFound, Code: "not_found", Detail: "nothing is here", Hint: "/openapi.json has the paths; /v1 is where they begin"})
-}
-
-// A Readiness says whether the server can do its work, and what of it cannot.
-type readiness struct {
-	Status string            `json:"status"`
-	Checks map[string]string `json:"checks"`
-}
-
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
-	defer cancel()
-	out, status := readiness{"ready", map[string]string{"store": "ok", "driver": "off"}}, http.StatusOK
-	if s.config.Driver != nil {
-		out.Checks["driver"] = s.config.Driver.Status().Mode
-	}
-	if _, err := s.config.Runner.Store().Place(ctx); err != nil {
-		out.Checks["store"], status = "failing", http.StatusServiceUnavailable
-	}
-	select {
-	case <-s.closing:
-		out.Checks["server"], status = "closing", http.StatusServiceUnavailable
-	default:
-	}
-	if status != http.StatusOK {
-		out.Status = "not ready"
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	marshal(w, out)
 }

@@ -64,8 +64,11 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	if o.store == nil {
 		o.store = store.NewMemory()
 	}
-	carry := driver.New(driver.Config{})
+	carry := driver.New(driver.Config{Stepped: func(s driver.Stepped) {
+		o.config.Metrics.Stepped(s.MachineName, s.Status, s.Err, s.Delay, s.Took)
+	}})
 	r, err := runner.New(runner.Config{Store: o.store, Observer: func(c session.Change) {
+		o.config.Metrics.Committed(c)
 		carry.Observer("")(c)
 		d.server.Observer(c)
 	}})

@@ -29,6 +29,7 @@ import (
 func (s *Server) newTools() (*mcp.Server, error) {
 	c := s.config.MCP
 	c.API, c.Version, c.Log = operations{s}, s.config.Version, s.config.Log
+	c.Told = s.config.Metrics.Tool
 	c.MachineSchema, c.MachineGuide = string(machine.FileSchema()), docs.MachineFile
 	return mcp.New(c)
 }

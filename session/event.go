@@ -45,6 +45,9 @@ type Created struct {
 	forked   *Folder   // at the end of the snapshot
 }
 
+// Forked reports whether the session began as a fork of another, with what that had spent.
+func (d *Created) Forked() bool { return d.snapshot != nil }
+
 // RoundOpened begins a round, or a further attempt at one.
 type RoundOpened struct {
 	Round, Attempt int32

@@ -166,6 +166,15 @@ type Summary struct {
 	DueAt         specialist.Time      `json:"due,omitempty"`     // by when it is to leave its state; 0 if it may take as long as it likes
 }
 
+// A LiveCount says how many sessions of a machine's name have a status, and when anything
+// happened last to the one to which it happened first.
+type LiveCount struct {
+	MachineName string
+	Status      Status
+	Sessions    int
+	Oldest      specialist.Time
+}
+
 // Summarize returns the summary of a session.
 func Summarize(s *Session) Summary {
 	o := s.Standing()

@@ -54,6 +54,9 @@ type SessionStore interface {
 	// grows with what it returns; where a query has several filters, with what the
 	// narrowest of them leaves.
 	List(ctx context.Context, q ListQuery) ([]Summary, error)
+	// Live counts the live sessions, by machine and status; the counts are in no order. What it
+	// costs grows with how many live.
+	Live(ctx context.Context) ([]LiveCount, error)
 	// Records yields the records of a session from the first whose last event
 	// has at least the sequence number from. It yields ErrNotFound for an unknown
 	// session.

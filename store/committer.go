@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/dialai/dialai/session"
 )
@@ -38,6 +39,8 @@ type committer struct {
 	dataVersion *sql.Stmt
 	seen        int64 // last data_version: it changes when another connection writes
 
+	observe func(commits int, took time.Duration, err error) // nil is told nothing
+
 	watch watch
 	wrote bool  // something was committed
 	gone  error // what watch found; nothing is committed any more
@@ -67,12 +70,12 @@ func skip(err error) error { return skipError{err} }
 // maxBatch bounds how many jobs share a transaction.
 const maxBatch = 256
 
-func newCommitter(ctx context.Context, db *sql.DB, path string, prepare func(*preparer)) (*committer, error) {
+func newCommitter(ctx context.Context, db *sql.DB, path string, observe func(int, time.Duration, error), prepare func(*preparer)) (*committer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &committer{conn: conn, jobs: make(chan *job, maxBatch), done: make(chan struct{})}
+	c := &committer{conn: conn, observe: observe, jobs: make(chan *job, maxBatch), done: make(chan struct{})}
 	if err := c.prepare(ctx, prepare); err != nil {
 		c.release()
 		return nil, err
@@ -219,7 +222,7 @@ func (c *committer) commit(batch []*job) {
 	if len(batch) == 0 {
 		return
 	}
-	err := c.transaction(batch)
+	err := c.observed(batch)
 	if err == nil {
 		return
 	}
@@ -230,7 +233,7 @@ func (c *committer) commit(batch []*job) {
 		return
 	}
 	for i := range batch {
-		if err := c.transaction(batch[i : i+1]); err != nil {
+		if err := c.observed(batch[i : i+1]); err != nil {
 			batch[i].err = err
 		}
 	}
@@ -259,6 +262,17 @@ func (j *job) writeSafely(ctx context.Context) (err error) {
 		}
 	}()
 	return j.write(ctx)
+}
+
+// observed is transaction, told to whoever wants to know.
+func (c *committer) observed(batch []*job) error {
+	if c.observe == nil {
+		return c.transaction(batch)
+	}
+	began := time.Now()
+	err := c.transaction(batch)
+	c.observe(len(batch), time.Since(began), err)
+	return err
 }
 
 func (c *committer) transaction(batch []*job) (err error) {

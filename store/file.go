@@ -73,7 +73,7 @@ func (s *file) open(ctx context.Context, o SQLiteOptions, prepare func(*preparer
 		watched = "" // nothing is committed
 	}
 	var err error
-	if s.out, err = newCommitter(ctx, s.db, watched, prepare); err != nil {
+	if s.out, err = newCommitter(ctx, s.db, watched, o.Observe, prepare); err != nil {
 		s.read.Close()
 		s.db.Close()
 		return &OpenError{path, translate(err)}

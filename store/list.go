@@ -55,6 +55,24 @@ func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summa
 	return list, nil
 }
 
+// Live implements [session.SessionStore].
+func (s *SQLite) Live(ctx context.Context) (list []session.LiveCount, err error) {
+	var c session.LiveCount
+	var status string
+	for err := range scan(s.read.QueryContext(ctx, `SELECT (SELECT machine_name FROM machines WHERE id=machine), status, count(*), min(updated_at)
+		FROM sessions INDEXED BY sessions_status WHERE status IN (?,?) GROUP BY machine, status`, session.Running.String(), session.NeedsHuman.String())).
+		into(&c.MachineName, &status, &c.Sessions, &c.Oldest) {
+		if err != nil {
+			return nil, err
+		}
+		if err := c.Status.UnmarshalText([]byte(status)); err != nil {
+			return nil, &session.CorruptError{What: "the rows of sessions", Problem: err.Error()}
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
 // listing makes of a query what each of its statuses has in common.
 func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, err error) {
 	after, err := q.Begin()

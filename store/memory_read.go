@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 
@@ -265,4 +266,30 @@ func (m *Memory) Decided(_ context.Context, machineName string) iter.Seq2[sessio
 			}
 		}
 	}
+}
+
+// Live implements [session.SessionStore].
+func (m *Memory) Live(context.Context) ([]session.LiveCount, error) {
+	type of struct {
+		machine string
+		status  session.Status
+	}
+	counts := map[of]session.LiveCount{}
+	m.index.mu.RLock()
+	defer m.index.mu.RUnlock()
+	for _, c := range m.index.order {
+		s := c.session.Load()
+		if !s.Status.Live() {
+			continue
+		}
+		key := of{s.Machine().Name(), s.Status}
+		n, known := counts[key]
+		if !known || s.UpdatedAt < n.Oldest {
+			n.Oldest = s.UpdatedAt
+		}
+		n.MachineName, n.Status = key.machine, key.status
+		n.Sessions++
+		counts[key] = n
+	}
+	return slices.Collect(maps.Values(counts)), nil
 }

@@ -39,6 +39,10 @@ type SQLiteOptions struct {
 	// nobody may write it meanwhile.
 	ReadOnly bool
 
+	// Observe is told of each transaction that writes: of how many commits, how long it took,
+	// and why it failed. It must not block; nil is told nothing.
+	Observe func(commits int, took time.Duration, err error)
+
 	vfs string // of SQLite, for tests; empty for that of the operating system
 }
 

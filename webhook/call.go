@@ -155,6 +155,7 @@ func (c *call) request(ctx context.Context) *http.Request {
 	if c.ask.CallbackURL != "" {
 		req.Header["Dialai-Callback-Url"], req.Header["Dialai-Callback-Token"] = v[4:5:5], v[5:6:6]
 	}
+	carry(req)
 	return req
 }
 

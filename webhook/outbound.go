@@ -83,6 +83,24 @@ func (o *Outbound) Target(address string) (*Target, error) {
 	return &Target{o, req}, nil
 }
 
+type traceparentKey struct{}
+
+// WithTraceparent returns a context whose requests carry the header traceparent of W3C Trace
+// Context, which says to which trace they belong.
+func WithTraceparent(ctx context.Context, traceparent string) context.Context {
+	if traceparent == "" {
+		return ctx
+	}
+	return context.WithValue(ctx, traceparentKey{}, []string{traceparent})
+}
+
+// carry adds the headers that a context brings along.
+func carry(req *http.Request) {
+	if value, ok := req.Context().Value(traceparentKey{}).([]string); ok {
+		req.Header["Traceparent"] = value
+	}
+}
+
 // A Header is one header of a request. Name is in its canonical form, such as
 // X-Api-Key.
 type Header struct{ Name, Value string }
@@ -113,6 +131,7 @@ func (t *Target) Post(ctx context.Context, headers []Header, body []byte) (Reply
 		values[i] = h.Value
 		req.Header[h.Name] = values[i : i+1 : i+1]
 	}
+	carry(req)
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body, _ = req.GetBody()
 	req.ContentLength = int64(len(body))

@@ -103,6 +103,9 @@ type Config struct {
 	MachineSchema, MachineGuide string
 	Now                         func() time.Time // nil means time.Now
 	Log                         *slog.Logger     // nil is told nothing
+	// Told is told of each request: its method and tool ("" for none, or "other"), and whether it
+	// came to "ok", "refused" or "error"; nil is told nothing.
+	Told func(ctx context.Context, method, tool, result string)
 }
 
 // A Server offers the tools. It may be used concurrently.
@@ -188,12 +191,39 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) 
 func (s *Server) permitted(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, req)
+		s.tell(ctx, method, req, result, err)
 		if list, ok := result.(*mcp.ListToolsResult); ok && err == nil {
 			caller := s.config.API.Caller(ctx)
 			list.Tools = slices.DeleteFunc(list.Tools, func(t *mcp.Tool) bool { return !s.tools[t.Name].offered(caller) })
 		}
 		return result, err
 	}
+}
+
+// methods are those that are told of by their names.
+var methods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get", "subscriptions/listen"}
+
+// tell tells of a request.
+func (s *Server) tell(ctx context.Context, method string, req mcp.Request, result mcp.Result, err error) {
+	if s.config.Told == nil {
+		return
+	}
+	name, came := "", "ok"
+	if call, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && call != nil {
+		if name = call.Name; s.tools[name] == nil {
+			name = "other"
+		}
+	}
+	if called, ok := result.(*mcp.CallToolResult); ok && called != nil && called.IsError {
+		came = "refused"
+	}
+	if err != nil {
+		came = "error"
+	}
+	if !slices.Contains(methods, method) {
+		method = "other"
+	}
+	s.config.Told(ctx, method, name, came)
 }
 
 // called is what a client comes to that calls a tool.

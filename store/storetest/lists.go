@@ -26,6 +26,7 @@ func testList(t *testing.T, m Maker) {
 	b.ok(err)
 	ended := b.load(b.id(ids[1])).UpdatedAt
 	waiting := session.Summarize(b.load(b.id(ids[2])))
+	b.wantLive(map[session.Status]int{session.Running: 3, session.NeedsHuman: 1})
 	live := session.LiveStatuses()
 	here, nowhere := session.Place{MachineDigest: b.m.Digest(), State: waiting.CurrentState}, session.Place{MachineDigest: b.m.Digest(), State: "nowhere"}
 	for _, c := range []struct {
@@ -269,4 +270,26 @@ func testListByTime(t *testing.T, m Maker) {
 		"56":    {Statuses: live, Overdue: at("11:00")},
 		"012":   {Timely: at("23:00")},
 	})
+}
+
+// wantLive fails unless the store counts so many live sessions of its one machine.
+func (b *bench) wantLive(want map[session.Status]int) {
+	b.Helper()
+	counts, err := b.store.Live(b.ctx)
+	b.ok(err)
+	for _, c := range counts {
+		oldest := specialist.Time(0)
+		for s, err := range session.Each(b.ctx, b.store.List, session.ListQuery{Statuses: []session.Status{c.Status}}) {
+			if b.ok(err); oldest == 0 || s.UpdatedAt < oldest {
+				oldest = s.UpdatedAt
+			}
+		}
+		if c.MachineName != b.m.Name() || c.Sessions != want[c.Status] || c.Oldest != oldest {
+			b.Errorf("Live has %+v, want %d of %s since %s", c, want[c.Status], b.m.Name(), oldest)
+		}
+		delete(want, c.Status)
+	}
+	if len(want) > 0 {
+		b.Errorf("Live does not have %v", want)
+	}
 }

@@ -8,10 +8,12 @@ import (
 	"context"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/webhook"
 )
@@ -28,6 +30,13 @@ type App struct {
 	SessionID string                 // the one that is being run, "" if there is none
 	Hangup    atomic.Pointer[func()] // what SIGHUP does; nil ends the command
 	Commands  *cobra.Command         // the command line
+	Watch     Watch
+}
+
+// A Watch is told of what a server does; of other commands it is told nothing.
+type Watch struct {
+	Transaction func(commits int, took time.Duration, err error)                  // as store.SQLiteOptions.Observe
+	Part        func(context.Context, runner.Part) (context.Context, func(error)) // as runner.Config.Trace
 }
 
 // Flags are those of every command.

@@ -104,7 +104,7 @@ func (a *App) EngineFor(ctx context.Context, does Access, observer func(session.
 	models := llm.New(o.models)
 	r, err := runner.New(runner.Config{
 		Store: s, Resolver: strategies.Resolvers{a.Registry, webhook.New(o.hooks), models}, Prices: o.prices, Observer: observer,
-		PublicURL: o.public, AllowOperator: operator, Arrivals: a.arrivals(), Now: Clock, Panicked: a.panicked,
+		PublicURL: o.public, AllowOperator: operator, Arrivals: a.arrivals(), Now: Clock, Panicked: a.panicked, Trace: a.Watch.Part,
 	})
 	if err != nil {
 		stop()

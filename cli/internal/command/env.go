@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +44,7 @@ var environment = []struct{ name, text string }{
 	{"DIALAI_SERVER_KEY", "the key with which a server seals what it takes back from others and the secrets of webhooks: 32 bytes in base64; without it a file beside what the server remembers"},
 	{"DIALAI_BASE_URL", "the server at which dialai run and resume --remote work, as --server names it, and to which dialai --mcp passes everything on"},
 	{"DIALAI_PORT", "the port of 127.0.0.1 at which dialai serve listens without --listen (default: 8420)"},
-	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true; OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf or http/json, and not grpc"},
+	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, and traces of the requests and steps of a server, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true; OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf or http/json, and not grpc"},
 	{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true puts what models are asked and say into traces"},
 	{"DIALAI_LLM_CONCURRENT", "how many calls of one provider are made at the same time (default: 64)"},
 	{"DIALAI_LLM_PER_MINUTE", "how many calls of one provider are begun in a minute; without it as many as it takes"},
@@ -191,7 +192,7 @@ func (a *App) openStore(ctx context.Context, does Access) (closableStore, error)
 		}
 		return nil, err
 	}
-	s, err := OpenSQLite(ctx, path, does)
+	s, err := openSQLite(ctx, path, does, a.Watch.Transaction)
 	if err != nil {
 		return nil, err // not a nil *store.SQLite
 	}
@@ -201,7 +202,11 @@ func (a *App) openStore(ctx context.Context, does Access) (closableStore, error)
 // OpenSQLite opens a file that is there. Where it cannot be written, it can still
 // be looked at.
 func OpenSQLite(ctx context.Context, path string, does Access) (*store.SQLite, error) {
-	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
+	return openSQLite(ctx, path, does, nil)
+}
+
+func openSQLite(ctx context.Context, path string, does Access, observe func(int, time.Duration, error)) (*store.SQLite, error) {
+	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{Observe: observe})
 	if does == Reads && errors.Is(err, store.ErrReadOnly) {
 		return store.OpenSQLite(ctx, path, store.SQLiteOptions{ReadOnly: true})
 	}

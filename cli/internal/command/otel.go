@@ -24,8 +24,8 @@ import (
 // flushTime is how long the end of the program waits for what was not sent yet.
 const flushTime = 5 * time.Second
 
-// wantsTelemetry says whether the standard variables ask for traces and metrics.
-func (a *App) wantsTelemetry() (traces, metrics bool) {
+// WantsTelemetry says whether the standard variables ask for traces and metrics.
+func (a *App) WantsTelemetry() (traces, metrics bool) {
 	if off, _ := strconv.ParseBool(a.Env("OTEL_SDK_DISABLED")); off {
 		return false, false
 	}
@@ -66,7 +66,7 @@ func (a *App) Telemetry(models *llm.Config) (stop func(), err error) {
 
 // pipes sets up what the variables ask for, or nothing if one of them is wrong.
 func (a *App) pipes(p *pipes) error {
-	traces, metrics := a.wantsTelemetry()
+	traces, metrics := a.WantsTelemetry()
 	var spans trace.SpanExporter
 	var values metric.Exporter
 	var err error

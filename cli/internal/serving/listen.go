@@ -69,6 +69,14 @@ func (f *serveFlags) checkAddresses() error {
 	return nil
 }
 
+// openMetrics listens where metrics are shown by themselves; nil if that is nowhere.
+func (f *serveFlags) openMetrics() (net.Listener, error) {
+	if f.metricsListen == "" {
+		return nil, nil
+	}
+	return listenAt(f.metricsListen)
+}
+
 func listenAt(address string) (net.Listener, error) {
 	path, ok := strings.CutPrefix(address, "unix:")
 	if !ok {

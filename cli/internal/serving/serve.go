@@ -63,6 +63,8 @@ type serveFlags struct {
 	logFormat  string
 	tools      toolFlags
 	listening  func() // is called once the server listens; nil has it said on stdout
+
+	metricsListen string
 }
 
 // ServeCommand returns dialai serve, of a program of some version.
@@ -124,6 +126,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.rates.Write, "rate-write", 20, "how many requests of a key that write are answered in a second, twice as many at once (0: any `number`)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "which lines are logged on stderr: debug, info, warn or `error`")
 	f.tools.register(flags)
+	flags.StringVar(&f.metricsListen, "metrics-listen", "", "an `address` at which /metrics is shown to whoever can reach it: HOST:PORT, or unix:PATH (default: where the server listens, to whoever may read)")
 	flags.StringVar(&f.logFormat, "log-format", "", "`how` they are written: text or json (default: text on a terminal)")
 }
 
@@ -196,6 +199,13 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 			l.Close()
 		}
 	}()
+	metricsAt, err := f.openMetrics()
+	if err != nil {
+		return err
+	}
+	if metricsAt != nil {
+		defer metricsAt.Close()
+	}
 	log := a.logger(f, again.level)
 	again.log = log
 	key, err := a.sealKey(f.control)
@@ -217,6 +227,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 		return err
 	}
 	defer h.engine.Close()
+	defer h.watched.metrics.Close()
 	if h.tells, err = a.notifier(remembers, maker, urlOf(listeners[0].Addr(), f.cert != ""), log); err != nil {
 		return err
 	}
@@ -228,7 +239,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	hangup := func() { again.again(h.web) }
 	a.Hangup.Store(&hangup)
 	defer a.Hangup.Store(nil)
-	return a.serveUntil(ctx, f, h, listeners)
+	return a.serveUntil(ctx, f, h, server.Listening{Listeners: listeners, Metrics: metricsAt, Grace: f.grace})
 }
 
 // An assembled server is an engine, what carries its sessions on, what offers them, and what
@@ -238,6 +249,8 @@ type assembled struct {
 	carry  *driver.Driver
 	web    *server.Server
 	tells  *notify.Notifier
+
+	watched *watching
 }
 
 // notifier returns what tells webhooks. here is where the server listens.
@@ -258,22 +271,29 @@ func (a *app) notifier(remembers control.Store, maker *notify.Maker, here string
 // assemble makes a server. more says what of its Config the flags do not; who closes it closes
 // the engine.
 func (a *app) assemble(ctx context.Context, f *serveFlags, log *slog.Logger, more func(*server.Config)) (*assembled, error) {
-	h := &assembled{}
+	watched, err := a.watch()
+	if err != nil {
+		return nil, err
+	}
+	h := &assembled{watched: watched}
 	e, err := a.EngineFor(ctx, command.Starts, func(c session.Change) {
+		watched.metrics.Committed(c)
 		h.carry.Observer("")(c)
 		h.web.Observer(c)
 	}, f.auth != authKeys)
 	if err != nil {
 		return nil, err
 	}
-	driving := driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log}
+	driving := driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log, Stepped: watched.stepped}
 	if file, ok := e.Store.(*store.SQLite); ok {
 		if driving.Lock, err = file.DriverLock(); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 	}
 	h.engine, h.carry = e, driver.New(driving)
+	watched.driver, watched.live = h.carry, e.Store.Live
 	config := a.serverConfig(f, e, log)
+	config.Metrics, config.Spans = watched.metrics, watched.spans
 	if more(&config); f.drive == "on" {
 		config.Driver = h.carry
 	}
@@ -290,18 +310,18 @@ func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) s
 	for _, p := range f.proxies {
 		proxies = append(proxies, netip.MustParsePrefix(p)) // it was checked
 	}
+	path, _ := a.StorePath() // it was opened
 	return server.Config{
-		Proxies: proxies, Issuer: f.oidc.Issuer, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
+		Proxies: proxies, Ready: readyChecks(path), Issuer: f.oidc.Issuer, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
 		Runner: e.Runner, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log, Shared: shared,
 	}
 }
 
 // serveUntil serves and carries on until ctx ends, and then lets what is under way end.
-func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, listeners []net.Listener) error {
+func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, listening server.Listening) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
-	listening := server.Listening{Listeners: listeners, Grace: f.grace}
 	if f.cert != "" {
 		c := &certificate{certFile: f.cert, keyFile: f.key}
 		if _, err := c.load(); err != nil {
