@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/guardlog"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -115,7 +116,7 @@ func (p *printer) json(r session.Change) {
 			line = append(line, `,"withheld":true`...)
 		}
 		line = append(line, '}')
-		fmt.Fprintf(p.out, "%s\n", render.Visible(line))
+		fmt.Fprintf(p.out, "%s\n", text.Escaped(line))
 	}
 }
 

@@ -219,12 +219,16 @@ func TestServe(t *testing.T) {
 	if s.call(200, "GET", "/v1/sessions?machine=question", nil, &list); len(list.Items) != 2 || list.Items[0].Status != "completed" || list.Items[1].Status != "completed" {
 		t.Errorf("the list has %+v", list.Items)
 	}
+	s.call(404, "GET", "/v1/sessions/%C2%9B%E2%80%AE", nil, nil)
 	info, err := os.Stat(filepath.Join(filepath.Dir(d.store), "server-key"))
 	d.must(err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("the key of the server has the mode %s", info.Mode())
 	}
 	s.end(syscall.SIGTERM, 0)
+	if log := s.logs.String(); strings.ContainsAny(log, "\u009b\u202e") || !strings.Contains(log, `\u009b\u202e`) {
+		t.Errorf("of what hides, the log shows %q", log)
+	}
 	d.run(0, "store", "verify")
 }
 

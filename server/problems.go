@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -194,7 +193,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, p *api.Error) {
 	}
 	h.Set("Content-Type", p.ContentType(""))
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // whoever has gone does not read it
+	_ = marshal(w, p) // whoever has gone does not read it
 }
 
 // explained is what the page of a code says.

@@ -2,6 +2,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -31,6 +32,7 @@ import (
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/telemetry/prom"
 	"github.com/dialai/dialai/internal/telemetry/spans"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/notify"
 	"github.com/dialai/dialai/runner"
@@ -284,9 +286,14 @@ var setHuma = sync.OnceFunc(func() {
 
 // marshal writes a body as --json prints it.
 func marshal(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(text.Escaped(b.Bytes()))
+	return err
 }
 
 // unmarshal reads a body: one value, no duplicate members, not too deep.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/internal/seal"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/notify"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server"
@@ -369,6 +371,29 @@ func TestViewerSeesNoPayload(t *testing.T) {
 	d.want(200, "POST", path+"/decisions", strings.Replace(ruling(s, "pay", "carol"), "seen", secret, 1))
 	if r := d.wantAs(viewer, 200, "GET", path, ""); bytes.Contains(r.body, []byte(secret)) {
 		t.Errorf("a viewer is shown %s", r.body)
+	}
+}
+
+// TestEscaped: no answer holds a character that hides or changes what others show, in a
+// resource, a problem, a page or a stream; what they say is what was given.
+func TestEscaped(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	const disguised = "a\u009b31m\u202eb\x7f\u200b\U000e0041"
+	given, _ := json.Marshal(map[string]string{"note": disguised})
+	var started api.Settled
+	d.want(201, "POST", "/v1/sessions?wait=10s", fmt.Sprintf(`{"machine":%s,"metaJson":%s}`, reviewed, given)).into(t, &started)
+	var about struct{ Note string }
+	if err := json.Unmarshal(started.Session.MetaJSON, &about); err != nil || about.Note != disguised {
+		t.Errorf("the session is about %q: %v", about.Note, err)
+	}
+	session := "/v1/sessions/" + started.Session.SessionID
+	for path, status := range map[string]int{
+		session: 200, session + "/events": 200, "/v1/inbox": 200, session + "/explain": 200,
+		"/v1/sessions/" + url.PathEscape(disguised): 404,
+	} {
+		if body := string(d.want(status, "GET", path, "").body); strings.ContainsFunc(body, func(r rune) bool { return r >= 0x7F && text.Disguises(r) }) {
+			t.Errorf("%s answers %q", path, body)
+		}
 	}
 }
 

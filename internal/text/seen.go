@@ -1,8 +1,11 @@
 package text
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/machine"
@@ -98,3 +101,38 @@ func skipUnseen(s []byte) []byte {
 	}
 	return s
 }
+
+// Disguises reports whether r must not reach a terminal as it is: a control character, or
+// what prose in a machine file may not hold (see [machine.HiddenInProse]).
+func Disguises(r rune) bool {
+	if uint32(r)-' ' < asciiSeen {
+		return false
+	}
+	_, at := machine.HiddenInProse(string(r))
+	return at > 0 || unicode.IsControl(r)
+}
+
+// Escaped returns JSON with escapes for what disguises: JSON asks for those of C0 only, and
+// a terminal obeys others too. What it says is the same.
+func Escaped(json []byte) []byte {
+	if !bytes.ContainsFunc(json, escapes) {
+		return json
+	}
+	var b []byte
+	for _, r := range string(json) {
+		switch {
+		case !escapes(r):
+			b = utf8.AppendRune(b, r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+	}
+	return b
+}
+
+// escapes reports whether r stands inside a string of JSON and disguises; outside of strings
+// there are only blanks of its kind.
+func escapes(r rune) bool { return r >= 0x7F && Disguises(r) }

@@ -17,6 +17,7 @@ import (
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/verdict"
 )
@@ -172,7 +173,7 @@ func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 	if err != nil {
 		return command.Fail(CheckInvalid, err)
 	}
-	if _, err := a.Out.Write(append(render.Visible(guard.AppendResult(nil, v, metrics, profile)), '\n')); err != nil {
+	if _, err := a.Out.Write(append(text.Escaped(guard.AppendResult(nil, v, metrics, profile)), '\n')); err != nil {
 		return err
 	}
 	return command.Exit(checkCodes[v.Status])
@@ -214,7 +215,7 @@ func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *guardlog
 		}
 		answer, one := a.checkLine(g, profile, clock, fake, line, err)
 		code = worse(code, one)
-		_, err = a.Out.Write(append(render.Visible(answer), '\n')) // at once: whoever sends a step waits for its verdict
+		_, err = a.Out.Write(append(text.Escaped(answer), '\n')) // at once: whoever sends a step waits for its verdict
 		return err
 	})
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"unicode/utf16"
-	"unicode/utf8"
+
+	"github.com/dialai/dialai/internal/text"
 )
 
 // JSON prints v as one line.
@@ -18,34 +18,9 @@ func JSON(w io.Writer, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(Visible(b.Bytes()))
+	_, err := w.Write(text.Escaped(b.Bytes()))
 	return err
 }
-
-// Visible returns JSON with escapes for what clean would replace: JSON asks for those of
-// C0 only, and a terminal obeys others too. What it says is the same.
-func Visible(text []byte) []byte {
-	if !bytes.ContainsFunc(text, unseen) {
-		return text
-	}
-	var b []byte
-	for _, r := range string(text) {
-		switch {
-		case !unseen(r):
-			b = utf8.AppendRune(b, r)
-		case r > 0xFFFF:
-			high, low := utf16.EncodeRune(r)
-			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
-		default:
-			b = fmt.Appendf(b, `\u%04x`, r)
-		}
-	}
-	return b
-}
-
-// unseen reports whether r stands inside a string of JSON and must not reach a terminal;
-// outside of strings there are only blanks of its kind.
-func unseen(r rune) bool { return r >= 0x7F && printable(r) != r }
 
 // Table prints rows in columns.
 func Table(w io.Writer, rows [][]string) error {

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/internal/text"
 )
 
 // Clean returns text from outside fit for one line of a terminal: line breaks and tabs
@@ -23,7 +23,7 @@ func printable(r rune) rune {
 	case r == '\n', r == '\r', r == '\t':
 		return ' '
 	}
-	if _, at := machine.HiddenInProse(string(r)); at > 0 || unicode.IsControl(r) {
+	if text.Disguises(r) {
 		return unicode.ReplacementChar
 	}
 	return r

@@ -24,6 +24,7 @@ import (
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/notify"
 	"github.com/dialai/dialai/runner"
@@ -355,9 +356,19 @@ func (a *app) logger(f *serveFlags, level *slog.LevelVar) *slog.Logger {
 	_ = level.UnmarshalText([]byte(f.logLevel)) // it was checked
 	o := &slog.HandlerOptions{Level: level}
 	if f.logFormat == "json" || f.logFormat == "" && !render.IsTerminal(a.Err) {
-		return slog.New(slog.NewJSONHandler(a.Err, o))
+		return slog.New(slog.NewJSONHandler(escaper{a.Err}, o))
 	}
 	return slog.New(slog.NewTextHandler(a.Err, o))
+}
+
+// An escaper writes JSON as --json does.
+type escaper struct{ w io.Writer }
+
+func (e escaper) Write(line []byte) (int, error) {
+	if _, err := e.w.Write(text.Escaped(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // A ServingLine is what serve prints with --json once it listens.
