@@ -20,8 +20,9 @@ import (
 // programs say to it and are told, and those of a client of it, which sees of our packages
 // nothing but api, and those by which its operations are offered as tools of MCP, and those of webhooks: who is
 // told what, what is kept of it, and the messages; and those by which reviews and orders go over HTTP as they do here; and
-// what tokens of an issuer are good for; and those by which a server is watched: parts of steps, counts, checks of readiness.
-const maxNames = 1019
+// what tokens of an issuer are good for; those by which a server is watched: parts of steps, counts, checks of readiness;
+// and what streams of events resume from and are told, and callbacks are about.
+const maxNames = 1045
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{

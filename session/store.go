@@ -107,6 +107,13 @@ type HistoryStore interface {
 	// Place returns the place of the newest record, 0 if there is none: whoever lists
 	// sessions after it and then goes on with the log from there misses nothing.
 	Place(ctx context.Context) (int64, error)
+	// RosterLog is Log for the logs of machine names, with places of their own.
+	RosterLog(ctx context.Context, machineName string, after int64) iter.Seq2[RosterEntry, error]
+	// RosterPlace is Place for the logs of machine names.
+	RosterPlace(ctx context.Context) (int64, error)
+	// Epoch returns what tells the places of this store from those of another: it stays the
+	// same as long as there is the store, in every process, and says nothing else.
+	Epoch(ctx context.Context) (string, error)
 }
 
 // A LogEntry is one record of a session's log and its place among those of all
@@ -118,6 +125,14 @@ type LogEntry struct {
 	MachineName string
 	First       int64  // sequence number of its first event
 	Events      []byte // a JSON array; valid until the next entry is yielded
+}
+
+// A RosterEntry is one record of the log of a machine name, and its place among those of all
+// machine names. The record may be kept.
+type RosterEntry struct {
+	Place       int64 // only grows
+	MachineName string
+	StoredRecord
 }
 
 // MaxExemplars is how many exemplars of a state are shown at most.

@@ -32,8 +32,9 @@ import (
 type Memory struct {
 	shards [shardCount]shard
 
-	place atomic.Int64 // of the newest commit; lessons draw theirs under mu
-	index index
+	place   atomic.Int64 // of the newest commit; lessons draw theirs under mu
+	index   index
+	rosters rosterLog
 
 	mu        sync.RWMutex
 	lessons   []trust.Lesson
@@ -72,7 +73,8 @@ type memoryRecord struct {
 
 // A memoryMachine is what belongs to a machine name.
 type memoryMachine struct {
-	name string
+	name    string
+	rosters *rosterLog // of all names
 
 	mu          sync.RWMutex
 	book        *trust.Book
@@ -123,7 +125,7 @@ func (m *Memory) machine(name string) *memoryMachine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if mm = m.machines[name]; mm == nil {
-		mm = &memoryMachine{name: name, book: &trust.Book{}, digests: map[string]bool{}, roster: &session.Roster{}}
+		mm = &memoryMachine{name: name, rosters: &m.rosters, book: &trust.Book{}, digests: map[string]bool{}, roster: &session.Roster{}}
 		m.machines[name] = mm
 	}
 	return mm

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/projection"
@@ -28,6 +29,43 @@ func (m *Memory) Register(_ context.Context, machineName string, before int64, e
 	return mm.register(e)
 }
 
+// A rosterLog is that of all machine names.
+type rosterLog struct {
+	mu      sync.RWMutex
+	entries []session.RosterEntry
+}
+
+// add appends a record of a machine name.
+func (l *rosterLog) add(name string, r session.StoredRecord) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, session.RosterEntry{Place: int64(len(l.entries)) + 1, MachineName: name, StoredRecord: r})
+}
+
+// RosterLog implements [session.HistoryStore].
+func (m *Memory) RosterLog(_ context.Context, machineName string, after int64) iter.Seq2[session.RosterEntry, error] {
+	return func(yield func(session.RosterEntry, error) bool) {
+		m.rosters.mu.RLock()
+		entries := m.rosters.entries[min(max(after, 0), int64(len(m.rosters.entries))):]
+		m.rosters.mu.RUnlock()
+		for _, e := range entries {
+			if (machineName == "" || e.MachineName == machineName) && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// RosterPlace implements [session.HistoryStore].
+func (m *Memory) RosterPlace(context.Context) (int64, error) {
+	m.rosters.mu.RLock()
+	defer m.rosters.mu.RUnlock()
+	return int64(len(m.rosters.entries)), nil
+}
+
+// Epoch implements [session.HistoryStore].
+func (m *Memory) Epoch(context.Context) (string, error) { return projection.Epoch(m.secret[:]), nil }
+
 func (mm *memoryMachine) register(e session.RosterEvent) error {
 	var prev session.Hash
 	if n := len(mm.log); n > 0 {
@@ -36,6 +74,7 @@ func (mm *memoryMachine) register(e session.RosterEvent) error {
 	r, err := projection.RosterRecord(mm.name, mm.roster.Sequence, prev, e)
 	if err == nil {
 		mm.log, mm.roster = append(mm.log, r), mm.roster.With(e)
+		mm.rosters.add(mm.name, r)
 	}
 	return err
 }

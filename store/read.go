@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // Reading a SQLite file. What is cached was folded from the log or committed here; a
@@ -255,6 +256,37 @@ func (s *SQLite) Log(ctx context.Context, machineName string, after int64) iter.
 func (s *SQLite) Place(ctx context.Context) (place int64, err error) {
 	err = s.read.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM log").Scan(&place)
 	return place, translate(err)
+}
+
+// RosterLog implements [session.HistoryStore].
+func (s *SQLite) RosterLog(ctx context.Context, machineName string, after int64) iter.Seq2[session.RosterEntry, error] {
+	return func(yield func(session.RosterEntry, error) bool) {
+		var events, prev, hash []byte
+		var e session.RosterEntry
+		for err := range scan(s.read.QueryContext(ctx, `SELECT r.id, m.machine_name, r.first, r.events, r.prev, r.hash FROM roster_log r CROSS JOIN machines m ON m.id=r.machine
+			WHERE r.id>?2 AND (?1='' OR m.machine_name=?1) ORDER BY r.id`, machineName, after)).into(&e.Place, &e.MachineName, &e.First, &events, &prev, &hash) {
+			if err == nil {
+				e.Events = events
+				copy(e.Prev[:], prev)
+				copy(e.Hash[:], hash)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// RosterPlace implements [session.HistoryStore].
+func (s *SQLite) RosterPlace(ctx context.Context) (place int64, err error) {
+	err = s.read.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM roster_log").Scan(&place)
+	return place, translate(err)
+}
+
+// Epoch implements [session.HistoryStore].
+func (s *SQLite) Epoch(ctx context.Context) (string, error) {
+	secret, err := s.Secret(ctx)
+	return projection.Epoch(secret), err
 }
 
 // Definitions implements [session.SessionStore].

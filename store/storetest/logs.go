@@ -276,3 +276,46 @@ const timed = `{"machineName": "timed", "initialState": "cooling", "goalState": 
 	"states": {"cooling": {"due": {"at": "= metaJson.at", "remind": ["30m"], "then": "go"}, "specialists": [], "transitions": {"go": "done"}},
 		"asking": {"due": {"at": "= metaJson.at"}, "specialists": [{"role": "proposer", "specialistId": "human", "isHuman": true}], "transitions": {"go": "done"}},
 		"done": {}}}`
+
+// testRosterLog checks that the log of all machine names holds every record of each in the
+// order in which they were committed, from any place.
+func testRosterLog(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	if place, err := b.store.RosterPlace(b.ctx); err != nil || place != 0 {
+		t.Fatalf("the newest record of an empty store is at %d (%v)", place, err)
+	}
+	var want []string
+	for i := range 3 {
+		for _, name := range []string{"storetest", "other"} {
+			id := fmt.Sprint("s", i)
+			_, err := b.r.Register(b.ctx, name, machine.Specialist{Role: machine.Proposer, SpecialistID: id, StrategyFnName: "random"}, nil)
+			b.ok(err)
+			want = append(want, name+" "+id)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		want []string
+	}{{"", want}, {"storetest", []string{want[0], want[2], want[4]}}, {"nobody", nil}} {
+		entries := all(b, b.store.RosterLog(b.ctx, c.name, 0))
+		var got []string
+		last := int64(0)
+		for i, e := range entries {
+			events, err := session.DecodeRosterEvents(e.Events)
+			b.ok(err)
+			if e.Place <= last || e.Hash != session.Chain(e.Prev, e.MachineName, e.Events) {
+				t.Fatalf("the record at place %d follows %d, with the hash %s", e.Place, last, e.Hash)
+			}
+			if rest := all(b, b.store.RosterLog(b.ctx, c.name, e.Place)); len(rest) != len(entries)-i-1 || len(rest) > 0 && rest[0].Place != entries[i+1].Place {
+				t.Errorf("after place %d come %d records, want %d", e.Place, len(rest), len(entries)-i-1)
+			}
+			got, last = append(got, e.MachineName+" "+events[0].ID), e.Place
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("the log of %q is %q, want %q", c.name, got, c.want)
+		}
+		if place, err := b.store.RosterPlace(b.ctx); err != nil || c.name == "" && place != last {
+			t.Errorf("the newest record is at %d (%v), the last at %d", place, err, last)
+		}
+	}
+}

@@ -5,13 +5,16 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // A Maker makes stores for one test. Open returns a store over the same data
@@ -52,6 +55,8 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"log in commit order", testLog},
 		{"log without a gap", testLogHasNoGap},
 		{"roster", testRoster},
+		{"rosters in commit order", testRosterLog},
+		{"epoch", testEpoch},
 		{"owners", testOwners},
 		{"secret", testSecret},
 		{"audit", testAudit},
@@ -168,6 +173,21 @@ func testSecret(t *testing.T, m Maker) {
 	b.ok(err)
 	if len(one) != 32 || string(one) != string(two) || string(one) == string(make([]byte, 32)) {
 		t.Fatalf("the secret is %x and then %x", one, two)
+	}
+}
+
+// testEpoch checks that an epoch is that of one store, however often it is opened.
+func testEpoch(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	one, err := b.store.Epoch(b.ctx)
+	b.ok(err)
+	b.open(m)
+	two, err := b.store.Epoch(b.ctx)
+	b.ok(err)
+	secret, err := b.store.Secret(b.ctx)
+	b.ok(err)
+	if one != two || one != projection.Epoch(secret) || one == projection.Epoch(nil) || strings.Contains(fmt.Sprintf("%x", secret), one) {
+		t.Fatalf("the epoch is %q and then %q, want %q", one, two, projection.Epoch(secret))
 	}
 }
 
