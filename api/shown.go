@@ -70,19 +70,34 @@ type Event struct {
 type LogView struct {
 	Redacted bool             // mask what looks like a secret or personal data
 	Hidden   map[int32]string // the rounds of which what was proposed is left out, and why
-
-	round int32 // that the last event was about
+	Round    int32            // in which the first event is that is shown; 0 at the beginning of a log
 }
 
 // Events yields the events of records as they are shown of a session that is at least as
-// new. The records have to be the first of the session's, or those that follow the ones
-// that were shown last.
+// new. The records have to begin in the round of the view, or follow the ones that were shown
+// last.
 func (v *LogView) Events(s *session.Session, records iter.Seq2[session.StoredRecord, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for e, err := range EventsOf("", records) {
 			if err == nil {
 				e.SessionID = s.ID.String()
 				v.show(s, &e)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// RosterEvents yields the events of records of the log of a machine's specialists as they are
+// shown.
+func (v *LogView) RosterEvents(machineName string, records iter.Seq2[session.StoredRecord, error]) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for e, err := range EventsOf("the log of machine "+machineName, records) {
+			e.Machine = machineName
+			if v.Redacted && err == nil {
+				e.Data, e.Redacted = redact(e.Data)
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -138,16 +153,16 @@ func EventsOf(log string, records iter.Seq2[session.StoredRecord, error]) iter.S
 func (v *LogView) roundOf(e *session.Raw) int32 {
 	if e.Kind == session.KindCreated {
 		if _, o, err := e.Creation(); err == nil && o.ForkedFrom != nil {
-			v.round = o.ForkedFrom.Round
+			v.Round = o.ForkedFrom.Round
 		}
 	}
 	if e.Kind != session.KindRoundOpened && e.Kind != session.KindReviewed {
-		return v.round
+		return v.Round
 	}
 	var d struct{ Round int32 }
 	_ = json.Unmarshal(e.Data, &d) // without a number it is about no round that could be withheld
 	if e.Kind == session.KindRoundOpened {
-		v.round = d.Round
+		v.Round = d.Round
 	}
 	return d.Round
 }

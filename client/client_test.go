@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -219,6 +220,46 @@ func TestOperations(t *testing.T) {
 	}
 	if late := all(t, d.Log(ctx, s.SessionID, client.EventQuery{After: client.Now})); len(late) != 0 {
 		t.Errorf("after now the log has %+v", late)
+	}
+}
+
+// TestStreams: whoever follows many sessions and leaves goes on behind the last event that they
+// have had, whichever connection it came over, and what the inbox tells has the question.
+func TestStreams(t *testing.T) {
+	d, ctx := newPlace(t).open(client.Config{}), t.Context()
+	s := start(t, d)
+	want := all(t, d.Log(ctx, s.SessionID, client.EventQuery{}))
+	q := client.StreamQuery{After: "0"}
+	for _, list := range []func(client.StreamQuery) iter.Seq2[client.StreamEvent[api.Event], error]{
+		func(q client.StreamQuery) iter.Seq2[client.StreamEvent[api.Event], error] { return d.AllEvents(ctx, q) },
+		func(q client.StreamQuery) iter.Seq2[client.StreamEvent[api.Event], error] {
+			return d.MachineEvents(ctx, "claims", q)
+		},
+	} {
+		var got []string
+		for q.After = "0"; len(got) < len(want); {
+			for e, err := range list(q) {
+				if err != nil || e.ID == "" {
+					t.Fatalf("after %d events: %+v, %v", len(got), e, err)
+				}
+				got, q.After = append(got, e.Event.Kind), e.ID
+				break
+			}
+		}
+		for i, kind := range got {
+			if kind != want[i].Kind {
+				t.Errorf("event %d is %s, and %s in the log", i, kind, want[i].Kind)
+			}
+		}
+	}
+	for e, err := range d.InboxEvents(ctx, "carol", client.StreamQuery{After: "0", Kinds: []string{"question.opened"}}) {
+		if err != nil || e.Event.Question == nil || e.Event.Question.Digest != s.Question.Digest {
+			t.Errorf("the inbox tells %+v, %v", e, err)
+		}
+		break
+	}
+	if err := first(d.AllEvents(ctx, client.StreamQuery{After: "nonsense"})); !errors.As(err, new(*client.Problem)) {
+		t.Errorf("after nonsense: %v", err)
 	}
 }
 
@@ -743,6 +784,15 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		_, err := c.Await(ctx, "id", "carol", 1)
 		return err
 	},
+	"follow-events": func(ctx context.Context, c *client.Client) error {
+		return notJSON(first(c.AllEvents(ctx, client.StreamQuery{After: "0", Kinds: []string{"ended"}, Payload: "none"})))
+	},
+	"follow-machine": func(ctx context.Context, c *client.Client) error {
+		return notJSON(first(c.MachineEvents(ctx, "claims", client.StreamQuery{})))
+	},
+	"follow-inbox": func(ctx context.Context, c *client.Client) error {
+		return notJSON(first(c.InboxEvents(ctx, "carol", client.StreamQuery{})))
+	},
 	"list-events": func(ctx context.Context, c *client.Client) error {
 		return first(c.Log(ctx, "id", client.EventQuery{After: 1, Kinds: []string{"ended"}, Human: "carol", Payload: "none"}))
 	},
@@ -888,6 +938,14 @@ var nothing = json.RawMessage("{}")
 func first[T any](list func(func(T, error) bool)) (err error) {
 	list(func(_ T, e error) bool { err = e; return false })
 	return err
+}
+
+// notJSON is the error of a stream that is none, as that of another error.
+func notJSON(err error) error {
+	if err != nil && strings.Contains(err.Error(), "GET /v1/") {
+		return nil // the request was sent, and its answer is no stream
+	}
+	return errors.Join(errors.New("a stream that is none is taken for one"), err)
 }
 
 // TestEveryOperation: each operation of the document has a method, which sends its method, its

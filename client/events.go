@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -63,38 +64,105 @@ func (c *Client) fromNow(ctx context.Context, id string, q *EventQuery) error {
 // *Problem, ErrReset, or that the server was not reached for about a minute.
 func (c *Client) Events(ctx context.Context, id string, q EventQuery) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
-		f := &follower{client: c, id: id, query: q, yield: yield, pause: firstPause}
-		if err := c.fromNow(ctx, id, &f.query); err != nil {
+		if err := c.fromNow(ctx, id, &q); err != nil {
 			yield(api.Event{}, err)
 			return
 		}
-		for {
-			err := f.connect(ctx)
-			if f.done {
-				return
+		v := values("kinds", strings.Join(q.Kinds, ","), "human", q.Human, "payload", q.Payload)
+		f := &follower{client: c, path: of(id, "/events"), query: v, after: number(q.After), pause: firstPause}
+		f.tell = func(m message) (bool, error) {
+			var e api.Event
+			if err := json.Unmarshal([]byte(m.data), &e); err != nil {
+				return false, fmt.Errorf("an event of session %s: %w", id, errors.Join(errNotJSON, err))
 			}
-			if err == nil || f.heard {
-				f.failures = 0
+			if e.Seq <= q.After {
+				return true, nil
 			}
-			var refused *Problem
-			switch {
-			case ctx.Err() != nil:
-				err = ctx.Err()
-			case errors.As(err, &refused) && !refused.passes(), errors.Is(err, ErrReset), errors.Is(err, errElsewhere), errors.Is(err, errNotJSON):
-			case err != nil && f.failures == patience:
-			default:
-				f.failures++
-				d := cmp.Or(f.asked, pause(f.failures))
-				if err == nil { // as the server has said
-					d = f.pause
-				}
-				if c.config.Sleep(ctx, d) == nil {
-					continue
-				}
-				err = ctx.Err()
-			}
+			q.After, f.after = e.Seq, number(e.Seq)
+			return yield(e, nil), nil
+		}
+		if err := f.follow(ctx); err != nil {
 			yield(api.Event{}, err)
-			return
+		}
+	}
+}
+
+// A StreamQuery says which events of many sessions are meant, and what is shown of them.
+type StreamQuery struct {
+	After   string   // only events behind the one of this id; "0" is the beginning, "" what comes from now on
+	Kinds   []string // nil means all
+	Payload string   // what is shown of texts: redacted (also if it is ""), full or none; not of an inbox
+}
+
+// A StreamEvent is an event of a stream over many sessions. Whoever begins again after its ID
+// misses nothing and gets nothing twice.
+type StreamEvent[T any] struct {
+	ID    string
+	Event T
+}
+
+// AllEvents yields the events of all sessions and machines that the key may read, as they come,
+// until ctx ends; for the rest it is as Events.
+func (c *Client) AllEvents(ctx context.Context, q StreamQuery) iter.Seq2[StreamEvent[api.Event], error] {
+	return followed[api.Event](ctx, c, "/v1/events", q, "payload", q.Payload)
+}
+
+// MachineEvents is AllEvents of a machine: of its sessions and its specialists.
+func (c *Client) MachineEvents(ctx context.Context, machineName string, q StreamQuery) iter.Seq2[StreamEvent[api.Event], error] {
+	return followed[api.Event](ctx, c, machineAt(machineName, "/events"), q, "payload", q.Payload)
+}
+
+// InboxEvents yields what comes to wait for a human, changes and is done, as it comes, with the
+// question as the human sees it who looks; "" is the only one as whom the key may.
+func (c *Client) InboxEvents(ctx context.Context, human string, q StreamQuery) iter.Seq2[StreamEvent[api.InboxEvent], error] {
+	return followed[api.InboxEvent](ctx, c, "/v1/inbox/events", q, "human", human)
+}
+
+// followed follows a stream over many sessions.
+func followed[T any](ctx context.Context, c *Client, path string, q StreamQuery, more ...string) iter.Seq2[StreamEvent[T], error] {
+	return func(yield func(StreamEvent[T], error) bool) {
+		v := values(append([]string{"kinds", strings.Join(q.Kinds, ",")}, more...)...)
+		f := &follower{client: c, path: path, query: v, after: q.After, pause: firstPause}
+		f.tell = func(m message) (bool, error) {
+			e := StreamEvent[T]{ID: m.id}
+			if err := json.Unmarshal([]byte(m.data), &e.Event); err != nil {
+				return false, fmt.Errorf("an event of %s: %w", path, errors.Join(errNotJSON, err))
+			}
+			return yield(e, nil), nil
+		}
+		if err := f.follow(ctx); err != nil {
+			yield(StreamEvent[T]{}, err)
+		}
+	}
+}
+
+// follow reads connection after connection until the stream is over, whoever is told has left
+// it, or an error ends it.
+func (f *follower) follow(ctx context.Context) error {
+	for {
+		err := f.connect(ctx)
+		if f.done {
+			return nil
+		}
+		if err == nil || f.heard {
+			f.failures = 0
+		}
+		var refused *Problem
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &refused) && !refused.passes(), errors.Is(err, ErrReset), errors.Is(err, errElsewhere), errors.Is(err, errNotJSON):
+			return err
+		case err != nil && f.failures == patience:
+			return err
+		}
+		f.failures++
+		d := cmp.Or(f.asked, pause(f.failures))
+		if err == nil { // as the server has said
+			d = f.pause
+		}
+		if f.client.config.Sleep(ctx, d) != nil {
+			return ctx.Err()
 		}
 	}
 }
@@ -103,16 +171,17 @@ func (c *Client) Events(ctx context.Context, id string, q EventQuery) iter.Seq2[
 // after more than a minute.
 const patience = 10
 
-// A follower follows the events of a session over any number of connections.
+// A follower follows a stream over any number of connections.
 type follower struct {
 	client   *Client
-	id       string
-	query    EventQuery // After is the number of the last event that was yielded
-	yield    func(api.Event, error) bool
-	pause    time.Duration // between connections, as the server says
-	asked    time.Duration // how long the server that refused wants to be left alone
-	failures int           // in a row
-	heard    bool          // something came over the last connection
+	path     string
+	query    url.Values
+	after    string                      // the id of the last event that was told
+	tell     func(message) (bool, error) // is told of each; not ok ends the stream
+	pause    time.Duration               // between connections, as the server says
+	asked    time.Duration               // how long the server that refused wants to be left alone
+	failures int                         // in a row
+	heard    bool                        // something came over the last connection
 	done     bool
 }
 
@@ -124,11 +193,12 @@ func (f *follower) connect(ctx context.Context) error {
 	watch := time.AfterFunc(f.client.silent, cancel)
 	defer watch.Stop()
 	f.heard, f.asked = false, 0
-	v := values("kinds", strings.Join(f.query.Kinds, ","), "human", f.query.Human, "payload", f.query.Payload)
-	v.Set("after", number(f.query.After))
-	res, err := f.client.send(ctx, call{
-		method: http.MethodGet, path: of(f.id, "/events"), query: v, accept: "text/event-stream", header: http.Header{"Last-Event-Id": {number(f.query.After)}},
-	}, nil)
+	header := http.Header{}
+	if f.after != "" {
+		f.query.Set("after", f.after)
+		header.Set("Last-Event-Id", f.after)
+	}
+	res, err := f.client.send(ctx, call{method: http.MethodGet, path: f.path, query: f.query, accept: "text/event-stream", header: header}, nil)
 	if err != nil {
 		return err
 	}
@@ -142,7 +212,7 @@ func (f *follower) connect(ctx context.Context) error {
 		f.asked = retryAfter(res)
 		return problemOf(res, text)
 	case !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"):
-		return fmt.Errorf("GET %s: %w", of(f.id, "/events"), errNotJSON)
+		return fmt.Errorf("GET %s: %w", f.path, errNotJSON)
 	}
 	in := bufio.NewReader(&wakefulReader{res.Body, watch, f.client.silent})
 	for {
@@ -165,25 +235,15 @@ func (f *follower) connect(ctx context.Context) error {
 			f.done = true
 			return nil
 		default:
-			if err := f.tell(m); err != nil || f.done {
+			ok, err := f.tell(m)
+			if f.done = !ok && err == nil; err != nil || f.done {
 				return err
 			}
 		}
+		if m.id != "" {
+			f.after = m.id
+		}
 	}
-}
-
-// tell yields an event, unless it was yielded before.
-func (f *follower) tell(m message) error {
-	var e api.Event
-	if err := json.Unmarshal([]byte(m.data), &e); err != nil {
-		return fmt.Errorf("an event of session %s: %w", f.id, errors.Join(errNotJSON, err))
-	}
-	if e.Seq <= f.query.After {
-		return nil
-	}
-	f.query.After = e.Seq
-	f.done = !f.yield(e, nil)
-	return nil
 }
 
 // A wakefulReader ends a connection over which nothing has come for too long.
@@ -203,8 +263,8 @@ func (r *wakefulReader) Read(p []byte) (int, error) {
 
 // A message is one of a stream of Server-Sent Events.
 type message struct {
-	event, data string
-	retry       time.Duration
+	id, event, data string
+	retry           time.Duration
 }
 
 // readMessage reads up to the empty line behind a message.
@@ -227,6 +287,8 @@ func readMessage(in *bufio.Reader) (m message, err error) {
 		name, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch name {
+		case "id":
+			m.id = value
 		case "event":
 			m.event = value
 		case "data":

@@ -10,6 +10,8 @@ import (
 // queue: it is told that there is something new, and reads what from the store, so that one
 // who is slow holds nobody up and costs nothing.
 type changes struct {
+	follow func() (leave func()) // the store, while anybody waits; nil if only this process writes it
+
 	mu      sync.Mutex
 	waiters map[specialist.SessionID]map[chan struct{}]bool
 }
@@ -17,7 +19,10 @@ type changes struct {
 // watch returns a channel that has an element whenever the session has changed since the
 // last one was taken, and what ends that.
 func (c *changes) watch(id specialist.SessionID) (changed <-chan struct{}, end func()) {
-	ch := make(chan struct{}, 1)
+	ch, leave := make(chan struct{}, 1), func() {}
+	if c.follow != nil {
+		leave = c.follow()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiters == nil {
@@ -28,6 +33,7 @@ func (c *changes) watch(id specialist.SessionID) (changed <-chan struct{}, end f
 	}
 	c.waiters[id][ch] = true
 	return ch, func() {
+		leave()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if delete(c.waiters[id], ch); len(c.waiters[id]) == 0 {

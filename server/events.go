@@ -188,11 +188,8 @@ func (s *Server) stream(c huma.Context, p *Principal, at *session.Session, v *ev
 		out.say("", "reset", json.RawMessage("{}")) // of a store that was put back
 		v.after = at.Sequence
 	}
-	beat, life := time.NewTicker(streamBeat), time.NewTimer(streamLife)
-	defer beat.Stop()
-	defer life.Stop()
-	recall := time.NewTicker(streamRecall)
-	defer recall.Stop()
+	t := newTurns(p)
+	defer t.stop()
 	for from := int64(1); out.err == nil; {
 		if out.err = s.send(ctx, out, at, v, from); out.err != nil {
 			break
@@ -201,25 +198,10 @@ func (s *Server) stream(c huma.Context, p *Principal, at *session.Session, v *ev
 			out.say("", "end", json.RawMessage("{}"))
 			return out.err
 		}
-		for woken := false; !woken && out.err == nil; {
-			select {
-			case <-ctx.Done():
-				return out.err
-			case <-s.closing:
-				out.say("", "bye", json.RawMessage("{}"))
-				return out.err
-			case <-life.C:
-				out.say("", "bye", json.RawMessage("{}"))
-				return out.err
-			case <-beat.C:
-				out.comment()
-			case <-recall.C:
-				if again, err := s.config.Who.Authenticate(ctx, out.credential); err != nil || again.Subject != p.Subject || !again.may(mayRead, at.Machine().Name()) || !v.bare && !again.may(mayPayload, at.Machine().Name()) {
-					return out.err
-				}
-			case <-changed:
-				woken = true
-			}
+		if !s.idle(ctx, out, t, changed, func(again *Principal) bool {
+			return again.may(mayRead, at.Machine().Name()) && (v.bare || again.may(mayPayload, at.Machine().Name()))
+		}) {
+			return out.err
 		}
 		fresh, err := s.config.Runner.Session(ctx, at.ID)
 		if err != nil {
@@ -228,6 +210,51 @@ func (s *Server) stream(c huma.Context, p *Principal, at *session.Session, v *ev
 		at = fresh
 	}
 	return out.err
+}
+
+// Turns are what comes back while a stream waits.
+type turns struct {
+	caller       *Principal // as they were known last
+	beat, recall *time.Ticker
+	life         *time.Timer
+}
+
+func newTurns(p *Principal) *turns {
+	return &turns{p, time.NewTicker(streamBeat), time.NewTicker(streamRecall), time.NewTimer(streamLife)}
+}
+
+func (t *turns) stop() {
+	t.beat.Stop()
+	t.recall.Stop()
+	t.life.Stop()
+}
+
+// idle waits until there is something new. It reports whether the stream goes on: not if its
+// reader has gone, nor if it is time to say goodbye, nor once the caller may not read any more.
+func (s *Server) idle(ctx context.Context, out *stream, t *turns, changed <-chan struct{}, still func(*Principal) bool) bool {
+	for out.err == nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-s.closing:
+			out.say("", "bye", json.RawMessage("{}"))
+			return false
+		case <-t.life.C:
+			out.say("", "bye", json.RawMessage("{}"))
+			return false
+		case <-t.beat.C:
+			out.comment()
+		case <-t.recall.C:
+			again, err := s.config.Who.Authenticate(ctx, out.credential)
+			if err != nil || again.Subject != t.caller.Subject || !still(again) {
+				return false
+			}
+			t.caller = again
+		case <-changed:
+			return true
+		}
+	}
+	return false
 }
 
 // send writes what is new.
@@ -252,7 +279,8 @@ type stream struct {
 	w          http.ResponseWriter
 	control    *http.ResponseController
 	credential string
-	err        error // the first
+	pending    []byte // what is put and not sent
+	err        error  // the first
 }
 
 func newStream(c huma.Context) *stream {
@@ -296,6 +324,30 @@ func (out *stream) say(id, event string, data any) {
 	if id == "" {
 		_ = out.flush()
 	}
+}
+
+// maxPending is how much is put before it is sent, about.
+const maxPending = 64 << 10
+
+// put writes an event that is written already but for its id; it may be sent later.
+func (out *stream) put(id string, event []byte) {
+	out.pending = append(append(append(append(out.pending, "id: "...), id...), '\n'), event...)
+	if len(out.pending) > maxPending {
+		_ = out.send()
+	}
+}
+
+// send sends what was put.
+func (out *stream) send() error {
+	if len(out.pending) == 0 {
+		return out.err
+	}
+	out.write(string(out.pending))
+	out.pending = out.pending[:0]
+	if cap(out.pending) > 2*maxPending {
+		out.pending = nil
+	}
+	return out.flush()
 }
 
 // comment writes what keeps the connection open.

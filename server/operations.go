@@ -115,6 +115,7 @@ func (s *Server) register() {
 	s.registerMachines()
 	s.registerSessions()
 	s.registerQuestions()
+	s.registerStreams()
 	s.registerAdmin()
 	s.registerWebhooks()
 	s.registerCheck()
@@ -181,8 +182,12 @@ func (s *Server) settled(ctx context.Context, at *session.Session, asked string)
 			return nil, false, bad("bad_request", "wait is %q, not a time such as 30s", asked)
 		}
 	}
-	changed, end := s.changes.watch(at.ID)
-	defer end()
+	var changed <-chan struct{}
+	if wait > 0 {
+		var end func()
+		changed, end = s.changes.watch(at.ID)
+		defer end()
+	}
 	ctx, cancel := context.WithTimeout(ctx, min(wait, s.config.WaitMax))
 	defer cancel()
 	for {

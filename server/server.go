@@ -113,6 +113,7 @@ type Server struct {
 	handler http.Handler
 	api     huma.API
 	changes changes
+	hub     *hub
 	limits  *limits
 	parsed  parsed
 	notes   notes
@@ -136,6 +137,11 @@ func New(c Config) *Server {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{config: c, needs: map[string]permission{}, closing: make(chan struct{}), limits: newLimits(c.Rates, time.Now), parsed: parsed{list: lru.New[control.Hash, *machine.Machine](maxParsed)}}
+	s.hub = newHub(c.Runner, c.Log)
+	s.hub.told, s.hub.missed = s.changes.tell, s.changes.tellAll
+	if c.Shared {
+		s.changes.follow = s.hub.follow
+	}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, describe(c.Version))
@@ -155,7 +161,10 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // Observer is told of each commit of the Runner: it is the Observer of its Config, or is
 // called by it. It does not block.
-func (s *Server) Observer(c session.Change) { s.changes.tell(c.After.ID) }
+func (s *Server) Observer(c session.Change) {
+	s.changes.tell(c.After.ID)
+	s.hub.committed()
+}
 
 // A Listening says where and how a Server is reached.
 type Listening struct {
@@ -195,7 +204,6 @@ func (s *Server) Serve(ctx context.Context, l Listening) error {
 		})
 	}
 	shown := s.showMetrics(&work, l.Metrics, stop)
-	work.Go(func() { s.follow(ctx) })
 	work.Go(func() { s.count(ctx) })
 	<-ctx.Done()
 	s.close()
@@ -206,6 +214,7 @@ func (s *Server) Serve(ctx context.Context, l Listening) error {
 	}
 	_ = shown.Close()
 	work.Wait()
+	s.hub.close()
 	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
 		return why
 	}
@@ -227,27 +236,6 @@ func (s *Server) showMetrics(work *sync.WaitGroup, at net.Listener, failed func(
 		}
 	})
 	return hs
-}
-
-// follow tells who waits of what other processes commit to the store.
-func (s *Server) follow(ctx context.Context) {
-	for s.config.Shared && ctx.Err() == nil {
-		place, err := s.config.Runner.Store().Place(ctx)
-		if err == nil {
-			for e, err := range s.config.Runner.Watch(ctx, place) {
-				if err != nil {
-					s.config.Log.Warn("the log cannot be followed", "error", err)
-					break
-				}
-				s.changes.tell(e.Session)
-			}
-		}
-		s.changes.tellAll() // of what was missed
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
-	}
 }
 
 // describe returns the settings of the OpenAPI document and of bodies.

@@ -42,3 +42,16 @@ type State struct {
 type Webhook struct {
 	ID string `path:"webhook" doc:"the id of the webhook" maxLength:"100"`
 }
+
+// Follow says from where on a stream over many sessions is wanted, and what of it.
+type Follow struct {
+	After       string `query:"after" doc:"the id of the last event that was seen; 0 is the beginning, and without it the stream begins now" maxLength:"200"`
+	Kinds       string `query:"kinds" doc:"only events of these kinds, with commas between" maxLength:"1000"`
+	LastEventID string `header:"Last-Event-ID" doc:"as after" maxLength:"200"`
+	Accept      string `header:"Accept" doc:"text/event-stream"`
+}
+
+// Texts says what is shown of texts.
+type Texts struct {
+	Payload string `query:"payload" enum:"redacted,full,none" doc:"what is shown of texts: redacted without it"`
+}
