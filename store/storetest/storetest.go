@@ -14,7 +14,6 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // A Maker makes stores for one test. Open returns a store over the same data
@@ -186,8 +185,8 @@ func testEpoch(t *testing.T, m Maker) {
 	b.ok(err)
 	secret, err := b.store.Secret(b.ctx)
 	b.ok(err)
-	if one != two || one != projection.Epoch(secret) || one == projection.Epoch(nil) || strings.Contains(fmt.Sprintf("%x", secret), one) {
-		t.Fatalf("the epoch is %q and then %q, want %q", one, two, projection.Epoch(secret))
+	if one == "" || one != two || strings.Contains(fmt.Sprintf("%x", secret), one) {
+		t.Fatalf("the epoch is %q and then %q, of the secret %x", one, two, secret)
 	}
 }
 
