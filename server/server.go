@@ -58,6 +58,9 @@ type Config struct {
 	Driver *driver.Driver // carries sessions on; nil if another process does, or nobody
 	// Checks are those of definitions that are sent here. They include no file.
 	Checks machine.Checks
+	// Variable returns a variable of the environment that holds the secret of a service that
+	// answers later; nil knows none.
+	Variable func(name string) string
 	// Who finds out who calls.
 	Who Authenticator
 	// Webhooks makes webhooks; nil makes none.
@@ -368,6 +371,7 @@ func (s *Server) plain(mux *http.ServeMux) {
 		mux.HandleFunc("GET /metrics", s.serveMetrics)
 	}
 	mux.HandleFunc("GET /problems/{code}", explainProblem)
+	mux.HandleFunc("POST /v1/callbacks/{callback}", s.callback)
 	mux.HandleFunc("GET "+resourcePath, s.describeResource)
 	mux.HandleFunc("GET "+resourcePath+"/mcp", s.describeResource)
 	mux.HandleFunc("POST /mcp", s.serveMCP)

@@ -51,10 +51,11 @@ type desk struct {
 }
 
 type deskOptions struct {
-	config  server.Config
-	control control.Store
-	store   session.Store // nil is one in memory
-	drives  bool
+	config    server.Config
+	control   control.Store
+	store     session.Store // nil is one in memory
+	drives    bool
+	configure func(*runner.Config)
 }
 
 func newDesk(t *testing.T, o deskOptions) *desk {
@@ -69,11 +70,15 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	carry := driver.New(driver.Config{Stepped: func(s driver.Stepped) {
 		o.config.Metrics.Stepped(s.MachineName, s.Status, s.Err, s.Delay, s.Took)
 	}})
-	r, err := runner.New(runner.Config{Store: o.store, Observer: func(c session.Change) {
+	engine := runner.Config{Store: o.store, Observer: func(c session.Change) {
 		o.config.Metrics.Committed(c)
 		carry.Observer("")(c)
 		d.server.Observer(c)
-	}})
+	}}
+	if o.configure != nil {
+		o.configure(&engine)
+	}
+	r, err := runner.New(engine)
 	if err != nil {
 		t.Fatal(err)
 	}

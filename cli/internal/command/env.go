@@ -39,7 +39,7 @@ var environment = []struct{ name, text string }{
 	{"ANTHROPIC_API_KEY", "the key for models whose id begins with anthropic/"},
 	{"GEMINI_API_KEY", "the key for models whose id begins with google/"},
 	{"OLLAMA_HOST", "the Ollama server of models whose id begins with ollama/, for example 127.0.0.1:11434; it may be private"},
-	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
+	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. It is where dialai serve is reached on this store, or else nobody listens: then hand the answers in with dialai propose"},
 	{"DIALAI_API_TOKEN", "the key of an administrator of dialai serve, at least 16 characters; with it nobody rules but with a key that names the human. With --server the key that is sent"},
 	{"DIALAI_SERVER_KEY", "the key with which a server seals what it takes back from others and the secrets of webhooks: 32 bytes in base64; without it a file beside what the server remembers"},
 	{"DIALAI_BASE_URL", "the server at which dialai run and resume --remote work, as --server names it, and to which dialai --mcp passes everything on"},

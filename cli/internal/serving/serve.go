@@ -314,7 +314,7 @@ func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) s
 	}
 	path, _ := a.StorePath() // it was opened
 	return server.Config{
-		Proxies: proxies, Ready: readyChecks(path), Issuer: f.oidc.Issuer, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
+		Proxies: proxies, Ready: readyChecks(path), Issuer: f.oidc.Issuer, Variable: a.Env, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
 		Runner: e.Runner, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log, Shared: shared,
 	}
 }
