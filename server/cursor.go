@@ -58,12 +58,12 @@ func readCursor(text string, of origin) (c cursor, fits, ok bool) {
 }
 
 // ahead returns the cursor behind an event of an entry, which is not the last of it.
-func ahead(e *entry, seq int64) cursor {
-	c := cursor{e.at, seq}
+func ahead(past place, e *entry, seq int64) cursor {
+	c := cursor{past, seq}
 	if e.isRoster() {
-		c.roster, c.part = c.roster-1, -seq
+		c.roster, c.part = e.at.roster-1, -seq
 	} else {
-		c.log--
+		c.log = e.at.log - 1
 	}
 	return c
 }

@@ -238,13 +238,15 @@ func (s *Server) write(ctx context.Context, out *stream, p *Principal, t *tail, 
 			for i, l := range lines {
 				at := cursor{place: t.past(e)}
 				if i < len(lines)-1 {
-					at = ahead(e, l.seq)
+					at = ahead(t.past(e), e, l.seq)
 				}
 				if !t.has(e, l.seq) && (t.kinds == nil || slices.Contains(t.kinds, l.kind)) {
 					out.put(at.text(t.of), l.text)
 				}
 			}
-			t.part = 0
+			if e.isRoster() == (t.part < 0) {
+				t.part = 0
+			}
 		}
 		if t.place = t.past(e); out.err != nil {
 			return out.err
