@@ -81,7 +81,6 @@ var offered = map[string]string{
 	"strategies.Completion":        "a model of a program's own for truth gates",
 	"strategies.CompletionRequest": "a model of a program's own for truth gates",
 
-
 	"runner.CodeStaleQuestion": "a word of the log, for who reads it",
 	"runner.CodeStaleRound":    "a word of the log, for who reads it",
 	"runner.NoSaving":          "a word of the log, for who reads it",
