@@ -250,7 +250,6 @@ func (s *Server) idle(ctx context.Context, out *stream, t *turns, changed <-chan
 				return false
 			}
 			t.caller = again
-			return true // and look again, whatever was missed
 		case <-changed:
 			return true
 		}

@@ -223,12 +223,12 @@ func (h *hub) tell() {
 
 // after returns some of the entries behind a place, where to look for the next, and what is
 // closed when there are others. from is what it returned before, -1 at first. ok is false if
-// what comes next is not kept: it is in the store.
+// what comes next is not kept: it is in the store, and from then on the place counts alone.
 func (h *hub) after(at place, from int64) (entries []*entry, next int64, news <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.begun || from < h.first && !at.covers(h.start) {
-		return nil, 0, h.news, false
+		return nil, -1, h.news, false
 	}
 	i := int(max(from-h.first, 0))
 	for i < len(h.kept) && !at.lacks(h.kept[i]) {
