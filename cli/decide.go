@@ -279,6 +279,11 @@ func signed(actor, reasoning string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s (decided by %s)", reasoning, command.OsUser()))
 }
 
+// notRunning says of a session what the engine says of it (runner.ErrNotRunning).
+func notRunning(s *session.Session, why string) error {
+	return fmt.Errorf("%s is not running: %s (%s)", "Session", s.ID, why)
+}
+
 // liveSession returns a session that can still be decided, be it stopped.
 func (a *app) liveSession(ctx context.Context, e *engine, id string) (*session.Session, error) {
 	s, err := e.session(ctx, id)
@@ -286,9 +291,9 @@ func (a *app) liveSession(ctx context.Context, e *engine, id string) (*session.S
 	if err != nil || s.Status.Live() || s.Status == session.Stopped && !cancelled {
 		return s, err
 	}
-	err = fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status)
+	err = notRunning(s, s.Status.String())
 	if cancelled {
-		err = fmt.Errorf("Session is not running: %s (cancelled: %s)", s.ID, s.Outcome().Reason)
+		err = notRunning(s, "cancelled: "+s.Outcome().Reason)
 	}
 	if s.Status == session.Completed {
 		return nil, command.Hinted(err, "it has ended in %s and stays so; start a new one", s.State.Name)

@@ -90,7 +90,7 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	defer e.Close()
 	s, err := a.liveSession(ctx, e, id)
 	if err == nil && s.Status == session.Stopped {
-		err = command.Hinted(fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status), "%s takes it up again", a.Command("resume", []string{s.ID.String()}))
+		err = command.Hinted(notRunning(s, s.Status.String()), "%s takes it up again", a.Command("resume", []string{s.ID.String()}))
 	}
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ The exit code is that of the server's program if it ends by itself.`,
 		Example: `  dialai proxy --guards guards.yaml -- npx -y @modelcontextprotocol/server-filesystem .
   dialai proxy --guards guards.yaml --log calls.jsonl --task spring-cleaning -- my-server
   dialai proxy --guards guards.yaml --escalate machines/tool-approval.yaml -- my-server
-  dialai proxy --guards guards.yaml --url https://mcp.example.com/mcp --token-env MCP_TOKEN`,
+  dialai proxy --guards guards.yaml --url https://tools.example.com --token-env TOKEN`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.proxy(cmd.Context(), f, args) },
 	}

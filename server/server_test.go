@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ type desk struct {
 	handler http.Handler
 	server  *server.Server
 	from    string // the address of who calls; "" is that of httptest
+	rest    func() // lets what is driven end, and drives no more
 }
 
 type deskOptions struct {
@@ -102,12 +104,13 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- carry.Run(ctx, driver.Tenant{Runner: r}) }()
-		t.Cleanup(func() {
+		d.rest = sync.OnceFunc(func() {
 			cancel()
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
 		})
+		t.Cleanup(d.rest)
 	}
 	return d
 }

@@ -21,9 +21,9 @@ const (
 )
 
 type webhookStatements struct {
-	insert, update, find, walk, off, succeeded, failed *sql.Stmt
-	remove, removeAll, number                          *sql.Stmt
-	store, pending, done, retry, purge                 *sql.Stmt
+	insert, update, walk, off, succeeded, failed *sql.Stmt
+	remove, removeAll, number                    *sql.Stmt
+	store, done, retry, purge                    *sql.Stmt
 }
 
 func (st *webhookStatements) prepare(p *preparer) {
