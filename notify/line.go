@@ -29,6 +29,7 @@ type line struct {
 	rest     time.Time // not walked before, since it has failed
 	feeding  bool
 	sending  map[string]bool // deliveries of which an attempt is under way
+	ended    map[string]bool // those of which one has ended since it was last read what is due
 	next     specialist.Time // when something is to be sent; 0 if that is not known
 }
 

@@ -199,7 +199,7 @@ func (n *Notifier) look(ctx context.Context) {
 		there := map[string]bool{}
 		for _, w := range list {
 			if there[w.ID] = true; n.lines[w.ID] == nil {
-				n.lines[w.ID] = &line{notifier: n, tenant: t, hook: w, at: w.Cursor, saved: time.Now(), sending: map[string]bool{}}
+				n.lines[w.ID] = &line{notifier: n, tenant: t, hook: w, at: w.Cursor, saved: time.Now(), sending: map[string]bool{}, ended: map[string]bool{}}
 			}
 			n.lines[w.ID].seen(w)
 		}
@@ -254,6 +254,7 @@ func (n *Notifier) walk(ctx context.Context, l *line) {
 func (n *Notifier) feed(ctx context.Context, l *line) {
 	n.mu.Lock()
 	id := l.hook.ID
+	clear(l.ended)
 	n.mu.Unlock()
 	due, err := n.config.Control.Deliveries(ctx, control.DeliveryQuery{WebhookID: id, Due: now(), Query: control.Query{Limit: 2 * atOnce}})
 	n.mu.Lock()
@@ -266,7 +267,7 @@ func (n *Notifier) feed(ctx context.Context, l *line) {
 		return
 	}
 	for _, d := range due {
-		if l.sending[d.ID] || len(l.sending) == atOnce {
+		if l.sending[d.ID] || l.ended[d.ID] || len(l.sending) == atOnce { // what has ended may have been due when it was read
 			continue
 		}
 		l.sending[d.ID] = true
@@ -287,6 +288,7 @@ func (n *Notifier) send(ctx context.Context, l *line, d control.Delivery) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(l.sending, d.ID)
+	l.ended[d.ID] = true
 	l.next = now()
 	switch {
 	case errors.Is(err, control.ErrStale): // it was stored again meanwhile, or is gone
