@@ -30,6 +30,15 @@ func TestWebhooks(t *testing.T) {
 		var got []api.Message
 		var ids []string
 		status := 204
+		answers := func(with int) {
+			mu.Lock()
+			defer mu.Unlock()
+			status = with
+		}
+		pause := func() { // who delivers looks once a second
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+		}
 		deliver := notify.New(notify.Config{Control: d.control, Seal: key, Post: func(_ context.Context, url string, headers []webhook.Header, body []byte) (webhook.Reply, error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -59,7 +68,7 @@ func TestWebhooks(t *testing.T) {
 		d.want(202, "POST", path+"/test", "")
 		d.want(201, "POST", "/v1/sessions", `{"machine":`+reviewed+`}`)
 		d.want(201, "POST", "/v1/sessions", `{"machine":`+alone+`}`)
-		time.Sleep(2 * time.Second)
+		pause()
 		if len(got) != 2 || got[0].Type != "webhook.test" || got[1].Type != "session.started" || got[1].Data.MachineName != "claims" {
 			t.Fatalf("told is %+v", got)
 		}
@@ -76,15 +85,15 @@ func TestWebhooks(t *testing.T) {
 		if shown.Status != "disabled" || !slices.Equal(shown.Types, []string{"*"}) || !slices.Equal(shown.Machines, []string{"cl*"}) {
 			t.Errorf("switched off it is %+v", shown)
 		}
-		time.Sleep(2 * time.Second) // who delivers looks once a second
+		pause()
 		if r := d.want(409, "POST", path+"/test", ""); r.code() != "webhook_off" {
 			t.Errorf("a test of what is off: %s", r.body)
 		}
 		d.want(201, "POST", "/v1/sessions", `{"machine":`+reviewed+`}`)
-		time.Sleep(2 * time.Second)
-		status = 500
+		pause()
+		answers(500)
 		d.want(200, "PATCH", path, `{"enabled":true,"types":["session.started"]}`)
-		time.Sleep(2 * time.Second)
+		pause()
 		var list api.List[api.Delivery]
 		if d.want(200, "GET", path+"/deliveries?status=pending", "").into(t, &list); len(got) != 3 || len(list.Items) != 1 || list.Items[0].LastStatus != 500 || list.Items[0].Attempts != 1 || list.Items[0].DeliveryID != ids[2] {
 			t.Fatalf("told is %+v, still to be told %+v", got, list.Items)
@@ -92,12 +101,12 @@ func TestWebhooks(t *testing.T) {
 		if d.want(200, "GET", path+"/deliveries?status=dead", "").into(t, &list); len(list.Items) != 0 {
 			t.Errorf("dead are %+v", list.Items)
 		}
-		status = 200
+		answers(200)
 		d.want(202, "POST", path+"/deliveries/"+ids[2]+"/redeliver", "")
-		time.Sleep(2 * time.Second)
+		pause()
 		d.want(404, "POST", path+"/deliveries/"+ids[2]+"/redeliver", "") // it has arrived
 		d.want(200, "POST", path+"/replay", `{"after":0}`)
-		time.Sleep(2 * time.Second)
+		pause()
 		if len(ids) != 6 || ids[3] != ids[2] || !slices.Contains(ids[4:], ids[1]) || !slices.Contains(ids[4:], ids[2]) {
 			t.Errorf("told are %v", ids)
 		}
