@@ -263,7 +263,8 @@ func (p *proxy) fromServer(ctx context.Context) error {
 		switch {
 		case r == nil: // nobody waits for it any more
 		case r.answer != nil:
-			r.answer <- answer
+			own := *answer // the transport looks at its own once more
+			r.answer <- &own
 		case r.method == "tools/list":
 			p.tell(p.tools.less(answer, p.Warn))
 		case r.method == "initialize":

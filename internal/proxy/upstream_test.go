@@ -22,8 +22,9 @@ import (
 func TestAServerAtAnAddress(t *testing.T) {
 	var mu sync.Mutex
 	revisions := map[string]int{}
-	var r *rig
-	var handler http.Handler
+	r := &rig{t: t, server: mcp.NewServer(&mcp.Implementation{Name: "notes"}, nil)}
+	r.tool("write", "notes: write")
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return r.server }, nil)
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Header.Get("Authorization") != "Bearer secret" {
 			http.Error(w, "no", http.StatusUnauthorized)
@@ -35,13 +36,11 @@ func TestAServerAtAnAddress(t *testing.T) {
 		handler.ServeHTTP(w, req)
 	}))
 	defer ts.Close()
-	handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return r.server }, nil)
 	for _, token := range []string{"secret", "wrong"} {
 		proxyAgent, agentSide := mcp.NewInMemoryTransports()
-		r = &rig{t: t, server: mcp.NewServer(&mcp.Implementation{Name: "notes"}, nil), end: make(chan error, 1)}
-		r.tool("write", "notes: write")
+		end := make(chan error, 1)
 		go func() {
-			r.end <- proxy.Run(t.Context(), proxy.Config{Guards: parse(t, `{"tool_calls":{"blast_radius":{"write":1}}}`), Task: "t1", Agent: proxy.Over(proxyAgent), Server: proxy.URL(ts.URL, token, ts.Client().Transport)})
+			end <- proxy.Run(t.Context(), proxy.Config{Guards: parse(t, `{"tool_calls":{"blast_radius":{"write":1}}}`), Task: "t1", Agent: proxy.Over(proxyAgent), Server: proxy.URL(ts.URL, token, ts.Client().Transport)})
 		}()
 		agent, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), agentSide, nil)
 		if token == "wrong" {
@@ -53,7 +52,7 @@ func TestAServerAtAnAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.agent = agent
+		r.agent, r.end = agent, end
 		r.gives("write", "a")
 		r.refuses("write", "b", "blast_radius")
 		if err := r.stop(); err != nil {
