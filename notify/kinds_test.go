@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,9 +9,12 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/notify"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/webhook"
 )
 
 // cooling is a machine whose first state nobody but its timer ends.
@@ -79,4 +83,33 @@ func (w *world) only() *session.Session {
 	list, err := w.runner.Sessions(w.Context(), session.ListQuery{})
 	w.ok(err)
 	return w.session(list[0].SessionID)
+}
+
+// lateDeliveries is a control store whose answers about what is due take a second to arrive.
+type lateDeliveries struct{ control.Store }
+
+func (c lateDeliveries) Deliveries(ctx context.Context, q control.DeliveryQuery) ([]control.Delivery, error) {
+	list, err := c.Store.Deliveries(ctx, q)
+	time.Sleep(time.Second)
+	return list, err
+}
+
+// TestWhatHasArrivedIsNotSentAgain: a message that arrives while it is read what is due is in what
+// was read, and is sent once all the same.
+func TestWhatHasArrivedIsNotSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hook(func(in *api.NewWebhook) { in.Types = []string{"session.started", "session.needs_human"} })
+		w.start(byHand)
+		w.answer = func(r request) webhook.Reply {
+			if r.message.Type == "session.needs_human" {
+				time.Sleep(500 * time.Millisecond) // the other has arrived, and it is read what else is due
+			}
+			return webhook.Reply{Status: 204}
+		}
+		w.deliver(8*time.Second, func(c *notify.Config) { c.Control = lateDeliveries{w.control} })
+		if got := w.told(); len(got) != 2 {
+			t.Errorf("told is %q", got)
+		}
+	})
 }
