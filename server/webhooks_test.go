@@ -69,6 +69,10 @@ func TestWebhooks(t *testing.T) {
 		d.want(201, "POST", "/v1/sessions", `{"machine":`+reviewed+`}`)
 		d.want(201, "POST", "/v1/sessions", `{"machine":`+alone+`}`)
 		pause()
+		if len(got) == 2 && got[1].Type == "webhook.test" { // they are told side by side
+			slices.Reverse(got)
+			slices.Reverse(ids)
+		}
 		if len(got) != 2 || got[0].Type != "webhook.test" || got[1].Type != "session.started" || got[1].Data.MachineName != "claims" {
 			t.Fatalf("told is %+v", got)
 		}
