@@ -75,6 +75,7 @@ func use(t *testing.T, m *prom.Metrics) {
 	m.Request(ctx)("/v1", "GET", 200, false, 0)
 	m.AuthFailed(ctx, true)
 	m.RateLimited(ctx, "read")
+	m.Callback(ctx, "accepted")
 	m.Replayed(ctx, "/v1/sessions")
 	m.Stream(ctx, "session")(true)
 	m.Tool(ctx, "tools/call", "tick", "ok")

@@ -88,6 +88,26 @@ type Proposal struct {
 	Cost
 }
 
+// A LateAnswer is that of a service that has said that it would answer later.
+type LateAnswer struct {
+	_              struct{}              `additionalProperties:"true"`
+	TransitionName string                `json:"transitionName" minLength:"1"`
+	ToState        string                `json:"toState,omitempty"`
+	Reasoning      string                `json:"reasoning,omitempty"`
+	MetaJSON       json.RawMessage       `json:"metaJson,omitempty" doc:"the payload"`
+	ToolCalls      []specialist.ToolCall `json:"toolCalls,omitempty"`
+	Model          string                `json:"model,omitempty" doc:"the model that has answered"`
+	Cost
+}
+
+// An Answered says what a late answer has become.
+type Answered struct {
+	ProposalID string `json:"proposalId"`
+	RoundID    string `json:"roundId"`
+	Settled    bool   `json:"settled" doc:"nothing of the session goes on by itself"`
+	Repeated   bool   `json:"repeated,omitempty" doc:"the same answer had come before"`
+}
+
 // A Ruling is a human's word on an open round, on the question that was seen.
 type Ruling struct {
 	TransitionName string          `json:"transitionName" minLength:"1"`

@@ -147,6 +147,7 @@ type call struct {
 	body         any // nil for none
 	write        Write
 	accept       string
+	token        string // in place of the key, of what may be sent twice
 	header       http.Header
 }
 
@@ -254,7 +255,9 @@ func (c *Client) once(ctx context.Context, what call, body []byte, to any) (agai
 var errNotJSON = errors.New("the answer is not one of a dialai server")
 
 // repeatable reports whether a call that was made may be made again.
-func (w *call) repeatable() bool { return w.method == http.MethodGet || w.write.Key != "" }
+func (w *call) repeatable() bool {
+	return w.method == http.MethodGet || w.write.Key != "" || w.token != ""
+}
 
 // send makes the request of a call, and returns what came back.
 func (c *Client) send(ctx context.Context, what call, body []byte) (*http.Response, error) {
@@ -274,8 +277,8 @@ func (c *Client) send(ctx context.Context, what call, body []byte) (*http.Respon
 	if body != nil {
 		h.Set("Content-Type", "application/json")
 	}
-	if c.config.Key != "" {
-		h.Set("Authorization", "Bearer "+c.config.Key)
+	if key := cmp.Or(what.token, c.config.Key); key != "" {
+		h.Set("Authorization", "Bearer "+key)
 	}
 	if c.config.Tenant != "" {
 		h.Set("Dialai-Tenant", c.config.Tenant)

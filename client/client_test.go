@@ -928,6 +928,10 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		_, err := c.RotateKey(ctx, "k", api.Rotation{}, client.Write{})
 		return err
 	},
+	"answer-callback": func(ctx context.Context, c *client.Client) error {
+		_, err := c.AnswerCallback(ctx, "s.a/1", "token", api.LateAnswer{TransitionName: "go"})
+		return err
+	},
 	"list-audit": func(ctx context.Context, c *client.Client) error { return first(c.Audit(ctx, "local", true)) },
 	"get-store":  func(ctx context.Context, c *client.Client) error { _, err := c.Store(ctx); return err },
 }

@@ -100,6 +100,14 @@ func (c *Client) GuardLog(ctx context.Context, id string, from int64, payload, h
 	return pages[api.LogRecord](ctx, c, of(id, "/log"), v)
 }
 
+// AnswerCallback hands in the answer of a service that comes later. callback is the end of the
+// Dialai-Callback-Url that came with the question, behind its last slash, and token the
+// Dialai-Callback-Token, which is sent in place of the key. The same answer counts once. What
+// must be signed is for the service to send itself: see docs/webhooks.md.
+func (c *Client) AnswerCallback(ctx context.Context, callback, token string, in api.LateAnswer) (api.Answered, error) {
+	return do[api.Answered](ctx, c, call{method: http.MethodPost, path: "/v1/callbacks/" + url.PathEscape(callback), body: in, token: token})
+}
+
 // Driver says how it goes with carrying a session on.
 func (c *Client) Driver(ctx context.Context, id string) (api.Driven, error) {
 	return do[api.Driven](ctx, c, get(of(id, "/driver"), nil))

@@ -1,18 +1,28 @@
 package server_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -31,8 +41,8 @@ const lateMachine = `{"machineName":"late","initialState":"open","goalState":"do
 
 const lateSecret = "whsec_c2VjcmV0LW9mLWEtc2VydmljZQ=="
 
-// lateDesk is a desk that has asked a service; it returns where that answers, and with what.
-func lateDesk(t *testing.T, secret string) (d *desk, path, token string, l *later) {
+// lateDesk is a desk that has asked a service, with a store, nil for one in memory; it returns where that answers, and with what.
+func lateDesk(t *testing.T, secret string, in session.Store) (d *desk, path, token string, l *later) {
 	t.Helper()
 	lookup := func(name string) (string, bool) {
 		value, ok := map[string]string{"A_WEBHOOK_TOKEN": "token", "A_WEBHOOK_SECRET": lateSecret}[name]
@@ -45,6 +55,7 @@ func lateDesk(t *testing.T, secret string) (d *desk, path, token string, l *late
 	l = &later{}
 	hooks := webhook.New(webhook.Config{Policy: policy, Lookup: lookup, Transport: l})
 	d = newDesk(t, deskOptions{
+		store:     in,
 		config:    server.Config{Variable: func(name string) string { value, _ := lookup(name); return value }},
 		configure: func(c *runner.Config) { c.Resolver, c.PublicURL = hooks, "https://dialai.example" },
 	})
@@ -90,7 +101,7 @@ func (d *desk) callback(status int, code, path, token, body string, header ...st
 // there, and whatever does not fit is refused: strangers learn nothing, and what cannot be
 // read uses no token up.
 func TestCallbacks(t *testing.T) {
-	d, path, token, l := lateDesk(t, "")
+	d, path, token, l := lateDesk(t, "", nil)
 	d.from = "192.0.2.1"
 	first := d.callback(403, "bad_callback", path, "wrong", `{"transitionName":"go"}`)
 	for _, p := range []string{"/v1/callbacks/nonsense", path[:len(path)-1] + "x", "/v1/callbacks/00000000-0000-4000-8000-000000000000.x"} {
@@ -104,11 +115,17 @@ func TestCallbacks(t *testing.T) {
 		ProposalID, RoundID string
 		Settled, Repeated   bool
 	}
-	d.callback(200, "", path, token, `{"transitionName":"go","reasoning":"at last"}`).into(t, &got)
+	cost := exact.Money(5)
+	text, err := json.Marshal(api.LateAnswer{TransitionName: "go", Reasoning: "at last", Model: "m", ToolCalls: []specialist.ToolCall{{Name: "look"}}, Cost: api.Cost{CostUSD: &cost}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.callback(200, "", path, token, string(text)).into(t, &got)
 	if got.ProposalID == "" || got.RoundID == "" || got.Repeated {
 		t.Errorf("the answer is answered with %+v", got)
 	}
 	was := got.ProposalID
+	d.audits(path, got.RoundID, "specialist:slow", "callback", "Bad Request", "Request Entity Too Large", "OK")
 	d.callback(200, "", path, token, `{"reasoning":"at last","transitionName":"go"}`).into(t, &got)
 	if !got.Repeated || got.ProposalID != was {
 		t.Errorf("the same again is answered with %+v", got)
@@ -131,9 +148,110 @@ func TestCallbacks(t *testing.T) {
 	d.callback(410, "round_over", third, gone.Get("Dialai-Callback-Token"), `{"transitionName":"go","costUSD":0.5}`)
 }
 
+// audits checks what the audit log has of a path: for each request an entry before and one
+// with its result.
+func (d *desk) audits(path, round, subject, method string, results ...string) {
+	d.Helper()
+	records, err := d.control.Audit(d.Context(), control.Query{})
+	if err != nil {
+		d.Fatal(err)
+	}
+	begun := ""
+	for _, r := range records {
+		e, err := r.Entry()
+		if err != nil {
+			d.Fatal(err)
+		}
+		if e.Target != path {
+			continue
+		}
+		if e.RoundID != round || e.Subject != subject || e.Method != method || e.Address == "" || e.Operation != "POST /v1/callbacks/{callback}" || e.Tenant != "default" {
+			d.Errorf("the log says %+v", e)
+		}
+		if e.Result == "" {
+			begun = e.RequestID
+			continue
+		}
+		if begun != e.RequestID || len(results) == 0 || e.Result != results[0] {
+			d.Fatalf("the log says %+v after %q, want results %q", e, begun, results)
+		}
+		results = results[1:]
+	}
+	if len(results) > 0 {
+		d.Errorf("the log has no request that came to %q", results)
+	}
+}
+
+// A countingStore counts how often a session is looked for.
+type countingStore struct {
+	session.Store
+	looks atomic.Int64
+}
+
+// Load returns a session.
+func (s *countingStore) Load(ctx context.Context, programs *session.Programs, id specialist.SessionID) (*session.Session, error) {
+	s.looks.Add(1)
+	return s.Store.Load(ctx, programs, id)
+}
+
+// TestForgedCallbacks: wrong tokens are bounded by their address before anything is looked for,
+// and are counted in the audit log; right ones are not bounded, however many there are.
+func TestForgedCallbacks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counts := &countingStore{Store: store.NewMemory()}
+		d, path, token, l := lateDesk(t, "", counts)
+		d.from = "192.0.2.1"
+		before := counts.looks.Load()
+		for range 10 {
+			d.callback(403, "bad_callback", path, "wrong", `{"transitionName":"go"}`)
+		}
+		if n := counts.looks.Load() - before; n != 10 {
+			t.Fatalf("10 forged callbacks had %d sessions looked for: the test counts nothing", n)
+		}
+		for range 20 {
+			if r := d.callback(429, "rate_limited", path, "wrong", `{"transitionName":"go"}`); r.header.Get("Retry-After") != "1" {
+				t.Errorf("it is not said when to try again: %v", r.header)
+			}
+		}
+		if n := counts.looks.Load() - before; n != 10 {
+			t.Errorf("what comes too often had %d sessions looked for", n-10)
+		}
+		d.want(200, "GET", "/v1", "") // whoever has a key is not behind them
+
+		d.from = "192.0.2.2"
+		d.callback(200, "", path, token, `{"transitionName":"go"}`)
+		for range 40 { // at once, of a service that has much to say
+			d.late("")
+			h := l.asked[len(l.asked)-1]
+			d.callback(200, "", strings.TrimPrefix(h.Get("Dialai-Callback-Url"), "https://dialai.example"), h.Get("Dialai-Callback-Token"), `{"transitionName":"go"}`)
+		}
+		d.from = "192.0.2.1"
+		time.Sleep(200 * time.Millisecond)
+		d.callback(403, "bad_callback", path, "wrong", `{"transitionName":"go"}`)
+		d.callback(429, "rate_limited", path, "wrong", `{"transitionName":"go"}`)
+
+		d.serve()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		found := int64(0)
+		records, err := d.control.Audit(t.Context(), control.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if e, err := r.Entry(); err == nil && e.Operation == "unauthenticated" && e.Address == "192.0.2.1" {
+				found += e.Count
+			}
+		}
+		if found != 11 {
+			t.Errorf("of 11 forged callbacks the audit log counts %d", found)
+		}
+	})
+}
+
 // TestSignedCallbacks: where the machine names a secret, only who signs with it answers.
 func TestSignedCallbacks(t *testing.T) {
-	d, path, token, _ := lateDesk(t, `,"webhookSecretName":"A_WEBHOOK_SECRET"`)
+	d, path, token, _ := lateDesk(t, `,"webhookSecretName":"A_WEBHOOK_SECRET"`, nil)
 	const body = `{"transitionName":"go"}`
 	signed := func(secret string, at time.Time) []string {
 		key, err := webhook.Key(secret)

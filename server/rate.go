@@ -97,6 +97,23 @@ func (l *limits) stranger(r *http.Request) time.Duration {
 	return l.take(bucket{who: "\x00" + addressOf(r)}, strangers)
 }
 
+// guesses returns how long an address is to wait that has sent wrong tokens of callbacks: 0 if
+// it may send one. Right ones do not count.
+func (l *limits) guesses(r *http.Request) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, known := l.buckets.Get(guessesOf(r))
+	if !known {
+		return 0
+	}
+	return time.Duration(max(0, 1-b.TokensAt(l.now())) / float64(strangers) * float64(time.Second))
+}
+
+// guessed counts a wrong token of a callback.
+func (l *limits) guessed(r *http.Request) { l.take(guessesOf(r), strangers) }
+
+func guessesOf(r *http.Request) bucket { return bucket{who: "\x00callback " + addressOf(r)} }
+
 // addressOf returns from where a request comes, without its port.
 func addressOf(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {

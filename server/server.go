@@ -150,6 +150,7 @@ func New(c Config) *Server {
 	s.api = humago.New(mux, describe(c.Version))
 	aliases(s.api.OpenAPI().Components.Schemas)
 	s.register()
+	s.describeCallback()
 	s.open()
 	s.plain(mux)
 	s.mux = mux
@@ -371,7 +372,7 @@ func (s *Server) plain(mux *http.ServeMux) {
 		mux.HandleFunc("GET /metrics", s.serveMetrics)
 	}
 	mux.HandleFunc("GET /problems/{code}", explainProblem)
-	mux.HandleFunc("POST /v1/callbacks/{callback}", s.callback)
+	mux.HandleFunc("POST "+callbackPath, s.callback)
 	mux.HandleFunc("GET "+resourcePath, s.describeResource)
 	mux.HandleFunc("GET "+resourcePath+"/mcp", s.describeResource)
 	mux.HandleFunc("POST /mcp", s.serveMCP)

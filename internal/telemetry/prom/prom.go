@@ -47,7 +47,7 @@ type Metrics struct {
 	series  *series
 	live    live
 
-	requests, authFailures, rateLimited, replays              metric.Int64Counter
+	requests, authFailures, rateLimited, replays, callbacks   metric.Int64Counter
 	asks, verdicts, driverErrors, storeErrors, dropped, tools metric.Int64Counter
 	inFlight, subscribers                                     metric.Int64UpDownCounter
 	requestTime, stepTime, delay, askTime, commitTime, batch  metric.Float64Histogram
@@ -126,6 +126,7 @@ func (m *Metrics) instruments(k *making) error {
 	m.inFlight = k.level("http_in_flight", "Requests that are being answered, streams included.")
 	m.authFailures = k.counter("auth_failures_total", "Requests without a credential that is known.")
 	m.rateLimited = k.counter("rate_limited_total", "Requests that came too often.")
+	m.callbacks = k.counter("callbacks_total", "Answers of services that came later.")
 	m.replays = k.counter("idempotent_replays_total", "Requests that were answered as the first time.")
 	m.subscribers = k.level("sse_subscribers", "Streams of events that are open.")
 	m.dropped = k.counter("sse_dropped_total", "Streams that ended because their reader was too slow or gone.")

@@ -56,6 +56,13 @@ func (m *Metrics) RateLimited(ctx context.Context, kind string) {
 	}
 }
 
+// Callback notes an answer that came later: "accepted", "repeated", or the code of why not.
+func (m *Metrics) Callback(ctx context.Context, result string) {
+	if m != nil {
+		m.callbacks.Add(ctx, 1, labels("result", oneOf(result, "accepted", "repeated", "callback_used", "round_over", "bad_callback", "bad_signature", "bad_answer", "illegal_answer", "rate_limited")))
+	}
+}
+
 // Replayed notes a request that was answered as the first time.
 func (m *Metrics) Replayed(ctx context.Context, route string) {
 	if m != nil {
