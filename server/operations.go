@@ -46,6 +46,16 @@ func (o *operation) responses() map[string]*huma.Response {
 	return list
 }
 
+// parameters describes what every request of the kind may say beside what its operation takes.
+func (o *operation) parameters() []*huma.Param {
+	if o.method != http.MethodPost {
+		return nil
+	}
+	shortest, longest := 1, 255
+	return []*huma.Param{{Name: "Idempotency-Key", In: "header", Description: "a text of visible ASCII that no other request has: sent again with it within a day, the request does nothing twice",
+		Schema: &huma.Schema{Type: huma.TypeString, MinLength: &shortest, MaxLength: &longest}}}
+}
+
 // anyError are the statuses of problems that every operation may come to.
 var anyError = []int{400, 401, 403, 404, 406, 408, 413, 414, 415, 421, 429, 431, 500, 503}
 
@@ -57,8 +67,8 @@ func add[I, O any](s *Server, o operation, handle func(ctx context.Context, p *P
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, DefaultStatus: o.status,
 		MaxBodyBytes: maxBody, BodyReadTimeout: 30 * time.Second,
 		Errors:    append(slices.Clip(anyError), o.errors...),
-		Responses: o.responses(),
-		Security:  []map[string][]string{{"key": {}}},
+		Responses: o.responses(), Parameters: o.parameters(),
+		Security: []map[string][]string{{"key": {}}},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		p := callerOf(ctx)
 		if p == nil {

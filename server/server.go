@@ -274,6 +274,9 @@ func schemaName(t reflect.Type, hint string) string {
 var setHuma = sync.OnceFunc(func() {
 	huma.DefaultArrayNullable = false
 	huma.NewErrorWithContext = requestProblem
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError { // what the document says that problems are
+		return requestProblem(nil, status, message, errs...)
+	}
 })
 
 // marshal writes a body as --json prints it.
