@@ -66,9 +66,11 @@ func (d *desk) serve(args ...string) *served {
 		s.cmd.Wait()
 		d.Fatalf("the server does not start: %v\n%s", err, s.logs)
 	}
-	text, err := os.ReadFile(told.KeyFile)
-	d.must(err)
-	s.url, s.key = told.URLs[0], strings.TrimSpace(string(text))
+	if s.url = told.URLs[0]; told.KeyFile != "" {
+		text, err := os.ReadFile(told.KeyFile)
+		d.must(err)
+		s.key = strings.TrimSpace(string(text))
+	}
 	return s
 }
 

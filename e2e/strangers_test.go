@@ -17,9 +17,30 @@ import (
 
 // Clients that others have written, in strangers: npm ci --prefix e2e/strangers installs them.
 
-// stranger runs a script of one, which prints JSON. Without Node.js, or where they are not
-// installed, the test is skipped; where CI is set it fails.
+// stranger runs a script of one, which prints JSON.
 func (d *desk) stranger(into any, script string, args ...string) {
+	d.Helper()
+	out := d.node(append([]string{filepath.Join("strangers", script)}, args...)...)
+	if err := json.Unmarshal(out, into); err != nil {
+		d.Fatalf("%s prints no JSON: %v\n%s", script, err, out)
+	}
+}
+
+// node runs a script that ends well, and returns what it prints.
+func (d *desk) node(args ...string) []byte {
+	d.Helper()
+	cmd := d.script(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		d.Fatalf("%s: %v\n%s%s", args[0], err, out.Bytes(), errs.Bytes())
+	}
+	return out.Bytes()
+}
+
+// script returns a script that can be run. Without Node.js, or where what others have written is
+// not installed, the test is skipped; where CI is set it fails.
+func (d *desk) script(args ...string) *exec.Cmd {
 	d.Helper()
 	node, err := exec.LookPath("node")
 	if err == nil {
@@ -28,15 +49,7 @@ func (d *desk) stranger(into any, script string, args ...string) {
 	if err != nil {
 		d.needsStrangers(err)
 	}
-	cmd := exec.CommandContext(d.Context(), node, append([]string{filepath.Join("strangers", script)}, args...)...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
-		d.Fatalf("%s: %v\n%s%s", script, err, out.Bytes(), errs.Bytes())
-	}
-	if err := json.Unmarshal(out.Bytes(), into); err != nil {
-		d.Fatalf("%s prints no JSON: %v\n%s", script, err, out.Bytes())
-	}
+	return exec.CommandContext(d.Context(), node, args...)
 }
 
 // needsStrangers skips a test that what others have written cannot be run for.
