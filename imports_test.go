@@ -61,7 +61,7 @@ var ladder = map[string][]string{
 	"docs":                      {},
 	"server":                    {"internal/telemetry/prom", "internal/telemetry/spans", "docs", "server/mcp", "api", "control", "driver", "exact", "explain", "guard", "internal/graph", "internal/guardlog", "internal/issuer", "internal/jsontext", "internal/lru", "internal/packs", "machine", "notify", "report", "runner", "server/internal/params", "session", "specialist", "store", "webhook", "internal/text"},
 	"internal/issuer":           {},
-	"driver":                    {"internal/lru", "specialist", "session", "runner"},
+	"driver":                    {"control", "internal/lru", "specialist", "session", "runner"},
 	"store/internal/projection": {"internal/trust", "machine", "session", "specialist"},
 	"store":                     {"control", "store/internal/projection", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
 	"store/storetest":           {"control", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},

@@ -65,6 +65,9 @@ type Store interface {
 	Delivery(ctx context.Context, id string) (Delivery, error)
 	// Deliveries returns what a webhook is to be told, in the order in which it was stored.
 	Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, error)
+	// StepTime returns for how long a session was stepped, as it was kept last; the zero
+	// StepTime if that was not.
+	StepTime(ctx context.Context, tenant, sessionID string) (StepTime, error)
 	// Audit returns the records of the audit log in the order in which they were written,
 	// those of all processes together.
 	Audit(ctx context.Context, q Query) ([]Record, error)
@@ -88,6 +91,8 @@ type Changes struct {
 	Publish *Machine  // ErrStale unless its Version follows the newest one (1 for a new name)
 	Claim   *Claim    // put, in place of one by the same subject or one that is over by its At; else a *ClaimedError
 	Unclaim *Claim    // takes the claim of a question back if it is of this Subject, or of any if that is ""
+
+	Stepped *StepTime // put, in place of that of the session
 
 	Unhook     string     // removes a webhook and what it is to be told; ErrNotFound
 	Webhook    *Webhook   // put: Version 1 adds it (ErrExists), another follows the one that is there (ErrStale)
@@ -126,6 +131,15 @@ type Claim struct {
 
 // ClaimLifetime is how long a claim holds, in milliseconds.
 const ClaimLifetime specialist.Time = 30 * 60 * 1000
+
+// A StepTime is for how long a session was stepped since it was resumed for the last time, or
+// started.
+type StepTime struct {
+	Tenant    string
+	SessionID string
+	Resumes   int32
+	Msec      int64
+}
 
 // A ClaimedError says that somebody else has claimed a question.
 type ClaimedError struct{ Claim Claim }

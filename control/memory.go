@@ -31,6 +31,7 @@ type shared struct {
 	names    []machineName // in the order in which they were published first
 	machines map[machineName][]Machine
 	claims   map[question]Claim
+	stepped  map[question]StepTime
 	hooks    hooks
 	audit    []Record          // Place is the index and one
 	ends     map[string]Record // the newest of each process
@@ -45,7 +46,7 @@ var _ Store = (*Memory)(nil)
 
 // NewMemory returns an empty Store.
 func NewMemory() *Memory {
-	s := &shared{live: map[string]bool{}, receipts: map[Hash]*StoredReceipt{}, lost: map[Hash]bool{}, byID: map[string]int{}, machines: map[machineName][]Machine{}, claims: map[question]Claim{}, ends: map[string]Record{}}
+	s := &shared{live: map[string]bool{}, receipts: map[Hash]*StoredReceipt{}, lost: map[Hash]bool{}, byID: map[string]int{}, machines: map[machineName][]Machine{}, claims: map[question]Claim{}, stepped: map[question]StepTime{}, ends: map[string]Record{}}
 	return s.process()
 }
 
@@ -143,6 +144,9 @@ func (m *Memory) Commit(ctx context.Context, c Changes) error {
 		m.publish(*c.Publish)
 	}
 	m.putClaims(&c)
+	if c.Stepped != nil {
+		m.stepped[question{c.Stepped.Tenant, c.Stepped.SessionID}] = *c.Stepped
+	}
 	m.hooks.change(&c)
 	return nil
 }
@@ -340,6 +344,13 @@ func (m *Memory) Claims(_ context.Context, tenant string, questionIDs []string, 
 		}
 	}
 	return list, nil
+}
+
+// StepTime implements [Store].
+func (m *Memory) StepTime(_ context.Context, tenant, sessionID string) (StepTime, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stepped[question{tenant, sessionID}], nil
 }
 
 // Audit implements [Store].

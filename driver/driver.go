@@ -34,6 +34,7 @@ import (
 type Driver struct {
 	config Config
 	wake   chan struct{} // there is something to do
+	times  *times
 
 	mu       sync.Mutex
 	tenants  []*tenant
@@ -52,6 +53,8 @@ type Config struct {
 	Workers    int           // steps at a time; 0 means 256
 	PerMachine int           // steps at a time of the sessions of one machine of one tenant; 0 means 64
 	MaxSteps   int           // transitions of a session since it was started or resumed; 0 means [runner.DefaultMaxSteps]
+	MaxTime    time.Duration // of all the steps of a session since it was started or resumed, to the minute; 0 means [runner.DefaultTimeout]
+	Times      Times         // keep that over restarts; nil forgets it with the Driver
 	Grace      time.Duration // how long steps may go on when the Driver ends; 0 means 20 s
 	Lock       Lock          // keeps other processes from driving; nil if there are none
 	Log        *slog.Logger  // is told of steps that fail; nil is told nothing
@@ -101,13 +104,16 @@ func New(c Config) *Driver {
 	if c.MaxSteps <= 0 {
 		c.MaxSteps = runner.DefaultMaxSteps
 	}
+	if c.MaxTime <= 0 {
+		c.MaxTime = runner.DefaultTimeout
+	}
 	if c.Grace <= 0 {
 		c.Grace = 20 * time.Second
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Driver{config: c, wake: make(chan struct{}, 1), known: lru.New[specialist.SessionID, int64](remembered), undriven: lru.New[specialist.SessionID, bool](remembered)}
+	return &Driver{config: c, wake: make(chan struct{}, 1), times: newTimes(c.Times, c.MaxTime), known: lru.New[specialist.SessionID, int64](remembered), undriven: lru.New[specialist.SessionID, bool](remembered)}
 }
 
 // Observer returns what a tenant's Runner tells of its commits: it is the Observer of the
@@ -311,8 +317,8 @@ func (d *Driver) step(ctx context.Context, j *job) {
 	began := time.Now()
 	delay := began.Sub(j.since)
 	tick, err := d.stepped(ctx, j)
-	if err == nil && tick.Status == runner.TickAdvanced && int(tick.Session.SinceResumed) >= d.config.MaxSteps && tick.Session.Status == session.Running {
-		tick, err = j.tenant.Runner.StopAtLimit(ctx, j.id, d.config.MaxSteps)
+	if err == nil {
+		tick, err = d.limited(ctx, j, tick, time.Since(began))
 	}
 	if d.config.Stepped != nil && err != errUndriven {
 		d.config.Stepped(Stepped{j.tenant.Name, j.machine, tick.Status, err, delay, time.Since(began)})
@@ -343,6 +349,23 @@ func (d *Driver) stepped(ctx context.Context, j *job) (runner.Tick, error) {
 		j.mine = true
 	}
 	return j.tenant.Runner.StepApart(ctx, j.id)
+}
+
+// limited stops a session whose steps were too many or have taken too long.
+func (d *Driver) limited(ctx context.Context, j *job, tick runner.Tick, took time.Duration) (runner.Tick, error) {
+	over, err := d.times.add(ctx, j.tenant.Name, tick.Session, took)
+	if err != nil {
+		d.config.Log.Warn("how long a session was stepped is not kept", "tenant", j.tenant.Name, "session", j.id.String(), "error", err)
+	}
+	switch {
+	case tick.Session.Status != session.Running:
+		return tick, nil
+	case tick.Status == runner.TickAdvanced && int(tick.Session.SinceResumed) >= d.config.MaxSteps:
+		return j.tenant.Runner.StopAtLimit(ctx, j.id, d.config.MaxSteps)
+	case over:
+		return j.tenant.Runner.StopAtTime(ctx, j.id, d.config.MaxTime)
+	}
+	return tick, nil
 }
 
 // errUndriven is the error of a step of a session that is left to others.
@@ -419,6 +442,9 @@ func (d *Driver) drain(interrupt func()) {
 		d.mu.Lock()
 	}
 	d.mu.Unlock()
+	if err := d.times.keepAll(); err != nil {
+		d.config.Log.Warn("how long sessions were stepped is not kept", "error", err)
+	}
 }
 
 // tenant returns the tenant of a name; nil if this process does not drive it.

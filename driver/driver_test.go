@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -583,6 +584,65 @@ func TestEndless(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTooLong: a session whose steps take an hour in all is stopped, over any number of
+// restarts, in peace or not; what it waits for a human is no step, and resumed it has an hour
+// again. One that takes less is left alone.
+func TestTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept, times := store.NewMemory(), control.NewMemory()
+		slow := map[string]specialist.ProposerFunc{"slow": func(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
+			select {
+			case <-ctx.Done():
+				return specialist.Answer{}, ctx.Err()
+			case <-time.After(25 * time.Second):
+				return first(ctx, q)
+			}
+		}}
+		drive := func(times driver.Times) *rig { return newRig(t, driver.Config{Times: times}, kept, slow).drive(false) }
+		m := parsed(t, strings.ReplaceAll(forever, `"first"`, `"slow"`))
+		g := drive(times)
+		id := g.start(m)
+		time.Sleep(20*time.Minute + 30*time.Second)
+		g.stop() // and the time that was not kept yet is
+		if at, err := times.StepTime(t.Context(), "main", id.String()); err != nil || at.Msec < 20*60_000+30_000 || at.Msec > 21*60_000 {
+			t.Errorf("of 20 minutes and a half is kept %+v %v", at, err)
+		}
+		time.Sleep(5 * time.Hour)
+		g = drive(&killed{Times: times, after: 8})
+		time.Sleep(14*time.Minute + 50*time.Second) // of which ten minutes are kept
+		g.stop()
+		g = drive(times)
+		time.Sleep(28 * time.Minute)
+		g.is(id, session.Running, "")
+		time.Sleep(4 * time.Minute)
+		s := g.is(id, session.Stopped, session.CodeTimeLimit)
+		if o := s.Outcome(); o.Reason != "the steps took longer than their limit of 1h0m0s" {
+			t.Errorf("it was stopped because %s", o.Reason)
+		}
+		if _, err := g.runner.Resume(t.Context(), id, runner.ResumeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(58 * time.Minute)
+		g.is(id, session.Running, "")
+		time.Sleep(4 * time.Minute)
+		g.is(id, session.Stopped, session.CodeTimeLimit)
+	})
+}
+
+// killed is where the time of steps is kept by a process that is killed after so many times.
+type killed struct {
+	driver.Times
+	after int
+}
+
+// Commit commits until the process is killed.
+func (k *killed) Commit(ctx context.Context, c control.Changes) error {
+	if k.after--; k.after < 0 {
+		return errors.New("nobody is there any more")
+	}
+	return k.Times.Commit(ctx, c)
 }
 
 // TestBrokenFunctions: a function that panics or ends its goroutine fails its own session.

@@ -371,7 +371,7 @@ func TestEveryActHasItsActor(t *testing.T) {
 		"Callback": true, "Answer": true, // what was asked for: the proposal names who answers
 	}
 	for _, name := range []string{ // what the engine does, or only reads
-		"Step", "StepApart", "StepOn", "Called", "Run", "Tick", "StopAtLimit", "Meet", "Close", "Watch", "Fold", "SessionDecisions", "Due", "Store", "Session", "Sessions", "Inbox", "Reviews", "Question", "Asks", "Evaluate", "Past", "Weights", "Outcome",
+		"Step", "StepApart", "StepOn", "Called", "Run", "Tick", "StopAtLimit", "StopAtTime", "Meet", "Close", "Watch", "Fold", "SessionDecisions", "Due", "Store", "Session", "Sessions", "Inbox", "Reviews", "Question", "Asks", "Evaluate", "Past", "Weights", "Outcome",
 		"Ledger", "QuotaHeld", "QuotaUsed", "Adopters", "Humans", "HumansIn", "Deciding", "Newest", "Decisions", "SelectChampion", "WithheldRounds"} {
 		told[name] = true
 	}

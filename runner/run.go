@@ -201,7 +201,18 @@ func (r *Runner) await(ctx context.Context, s *session.Session) (*session.Sessio
 // limit does. It is for whoever steps sessions one by one.
 func (r *Runner) StopAtLimit(ctx context.Context, id specialist.SessionID, maxSteps int) (Tick, error) {
 	o := RunOptions{MaxSteps: maxSteps}
-	result, err := r.stopRun(ctx, id, session.CodeStepLimit, o.stepLimit())
+	return r.stopSteps(ctx, id, session.CodeStepLimit, o.stepLimit())
+}
+
+// StopAtTime stops a running session whose steps have taken all the time that they may in all,
+// since it was started or resumed ([session.Session.Resumes]). It is for whoever steps
+// sessions one by one; how long that took they know.
+func (r *Runner) StopAtTime(ctx context.Context, id specialist.SessionID, limit time.Duration) (Tick, error) {
+	return r.stopSteps(ctx, id, session.CodeTimeLimit, fmt.Sprintf("the steps took longer than their limit of %s", limit))
+}
+
+func (r *Runner) stopSteps(ctx context.Context, id specialist.SessionID, code, reason string) (Tick, error) {
+	result, err := r.stopRun(ctx, id, code, reason)
 	if err != nil {
 		return Tick{}, err
 	}

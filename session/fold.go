@@ -292,6 +292,7 @@ func fillUsage(step *verdict.Step, p *specialist.Proposal) {
 
 func applyResumed(s *Session, o *OpenRound, d *Resumed) {
 	s.Rejects, s.SinceResumed = 0, 0
+	s.Resumes++
 	s.timerFailed(false)
 	o.goesOn(s)
 	if d.Program != nil {

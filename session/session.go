@@ -28,6 +28,7 @@ type Session struct {
 	// SinceResumed is how many transitions there were since it was started, forked or
 	// resumed the last time.
 	SinceResumed int32
+	Resumes      int32 // how often it was resumed
 	Rejects      int32 // steps a guard sent back, in a row
 	Status       Status
 	dormant      bool // a human's ruling was executed, or a proposal has ended the wait, and nobody has gone on since

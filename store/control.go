@@ -96,6 +96,7 @@ type controlStatements struct {
 	findMachine, insertMachine, insertVersion *sql.Stmt
 	bumpMachine                               *sql.Stmt
 	findClaim, putClaim, unclaim, purgeClaims *sql.Stmt
+	putStepTime                               *sql.Stmt
 	hooks                                     webhookStatements
 }
 
@@ -122,6 +123,7 @@ func (st *controlStatements) prepare(p *preparer) {
 	p.prepare(&st.putClaim, `INSERT OR REPLACE INTO claims (`+claimColumns+`) VALUES (?,?,?,?,?,?)`)
 	p.prepare(&st.unclaim, `DELETE FROM claims WHERE tenant=?1 AND question_id=?2 AND (?3='' OR subject=?3)`)
 	p.prepare(&st.purgeClaims, `DELETE FROM claims WHERE expires_at<=?`)
+	p.prepare(&st.putStepTime, `INSERT OR REPLACE INTO step_times (tenant, session_id, resumes, msec) VALUES (?,?,?,?)`)
 	st.hooks.prepare(p)
 }
 
@@ -300,7 +302,7 @@ func (c *Control) write(ctx context.Context, changes *control.Changes) error {
 			return err
 		}
 	}
-	for _, write := range []func(context.Context, *control.Changes) error{c.writeEnd, c.writeKeys, c.writeMachine, c.writeClaim, c.writeWebhooks} {
+	for _, write := range []func(context.Context, *control.Changes) error{c.writeEnd, c.writeKeys, c.writeMachine, c.writeClaim, c.writeStepTime, c.writeWebhooks} {
 		if err := write(ctx, changes); err != nil {
 			return err
 		}
@@ -416,6 +418,15 @@ func (c *Control) writeClaim(ctx context.Context, changes *control.Changes) erro
 		}
 	}
 	return nil
+}
+
+func (c *Control) writeStepTime(ctx context.Context, changes *control.Changes) error {
+	t := changes.Stepped
+	if t == nil {
+		return nil
+	}
+	_, err := c.stmts.putStepTime.ExecContext(ctx, t.Tenant, t.SessionID, t.Resumes, t.Msec)
+	return err
 }
 
 func claimFields(n *control.Claim) []any {

@@ -153,6 +153,16 @@ func (c *Control) Claims(ctx context.Context, tenant string, questionIDs []strin
 	return list, err
 }
 
+// StepTime implements [control.Store].
+func (c *Control) StepTime(ctx context.Context, tenant, sessionID string) (t control.StepTime, err error) {
+	err = c.read.QueryRowContext(ctx, `SELECT tenant, session_id, resumes, msec FROM step_times WHERE tenant=? AND session_id=?`, tenant, sessionID).
+		Scan(&t.Tenant, &t.SessionID, &t.Resumes, &t.Msec)
+	if errors.Is(err, sql.ErrNoRows) {
+		return control.StepTime{}, nil
+	}
+	return t, translate(err)
+}
+
 // Audit implements [control.Store].
 func (c *Control) Audit(ctx context.Context, q control.Query) (list []control.Record, err error) {
 	part, args := paged(q, "tenant", "id")

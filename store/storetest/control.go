@@ -37,6 +37,7 @@ func RunControl(t *testing.T, maker func(t *testing.T) func(t *testing.T) Contro
 		{"keys", testKeys},
 		{"machines", testMachines},
 		{"claims", testClaims},
+		{"step times", testStepTimes},
 		{"webhooks", testWebhooks},
 		{"walks of webhooks", testWalks},
 		{"attempts of deliveries", testAttempts},
@@ -447,6 +448,30 @@ func testClaims(b *controlBench) {
 	b.want(claims(40, "q", "r"), "")
 }
 
+func testStepTimes(b *controlBench) {
+	one, two := b.open(), b.open()
+	defer b.close(one)
+	defer b.close(two)
+	stepped := func(tenant, session string) control.StepTime {
+		b.Helper()
+		t, err := two.StepTime(b.Context(), tenant, session)
+		b.ok(err)
+		return t
+	}
+	for _, want := range []control.StepTime{{Tenant: "acme", SessionID: "s", Msec: 60_000}, {Tenant: "acme", SessionID: "s", Msec: 120_000}, {Tenant: "acme", SessionID: "s", Resumes: 1, Msec: 5}, {Tenant: "other", SessionID: "s", Resumes: 2, Msec: 1 << 40}} {
+		b.commit(one, control.Changes{Stepped: &want})
+		if got := stepped(want.Tenant, want.SessionID); got != want {
+			b.Errorf("of %+v is kept %+v", want, got)
+		}
+	}
+	if got := stepped("acme", "s"); got.Msec != 5 {
+		b.Errorf("after that of another tenant it is %+v", got)
+	}
+	if got := stepped("acme", "none"); got != (control.StepTime{}) {
+		b.Errorf("of a session of which nothing was kept: %+v", got)
+	}
+}
+
 // testAllOrNothing commits one of everything with one change that is refused: nothing of the
 // others is there, and the same without it is.
 func testAllOrNothing(b *controlBench) {
@@ -463,6 +488,7 @@ func testAllOrNothing(b *controlBench) {
 		c.Publish = &control.Machine{Tenant: "acme", Name: "new", Version: 1}
 		c.Claim = &control.Claim{Tenant: "acme", QuestionID: "new", Subject: "ann", ExpiresAt: 100}
 		c.Unclaim = &control.Claim{Tenant: "acme", QuestionID: "old"}
+		c.Stepped = &control.StepTime{Tenant: "acme", SessionID: "new", Msec: 1}
 		return c
 	}
 	state := func() string {
@@ -472,7 +498,9 @@ func testAllOrNothing(b *controlBench) {
 		b.ok(err)
 		claims, err := s.Claims(ctx, "acme", []string{"old", "new"}, 2)
 		b.ok(err)
-		return fmt.Sprint(keys, machines, claims, b.entries(s, control.Query{}), b.begin(s, "k", "body", 2))
+		stepped, err := s.StepTime(ctx, "acme", "new")
+		b.ok(err)
+		return fmt.Sprint(keys, machines, claims, stepped, b.entries(s, control.Query{}), b.begin(s, "k", "body", 2))
 	}
 	before := state()
 	for name, change := range map[string]func(c *control.Changes){

@@ -21,7 +21,7 @@ func testControlModel(b *controlBench) {
 		seeds = 5
 	}
 	for seed := range seeds {
-		m := &controlModel{b: b, rng: rand.New(rand.NewPCG(uint64(seed), 3)), receipts: map[string]*modelReceipt{}, versions: map[string][]string{}, claims: map[string]control.Claim{}, prefix: fmt.Sprintf("%d-", seed)}
+		m := &controlModel{b: b, rng: rand.New(rand.NewPCG(uint64(seed), 3)), receipts: map[string]*modelReceipt{}, versions: map[string][]string{}, claims: map[string]control.Claim{}, stepped: map[string]control.StepTime{}, prefix: fmt.Sprintf("%d-", seed)}
 		if seed > 0 {
 			m.before = b.begun
 		}
@@ -55,6 +55,7 @@ type controlModel struct {
 	keys     []control.Key
 	versions map[string][]string // digests
 	claims   map[string]control.Claim
+	stepped  map[string]control.StepTime
 }
 
 type modelReceipt struct {
@@ -141,6 +142,9 @@ func (m *controlModel) change(s ControlStore) {
 	if m.rng.IntN(4) == 0 {
 		c.Unclaim = &control.Claim{Tenant: "acme", QuestionID: m.name(3), Subject: []string{"", "0", "1"}[m.rng.IntN(3)]}
 	}
+	if m.rng.IntN(4) == 0 {
+		c.Stepped = &control.StepTime{Tenant: "acme", SessionID: m.name(3), Resumes: m.rng.Int32N(3), Msec: m.rng.Int64N(1e6)}
+	}
 	if err := s.Commit(m.b.Context(), c); (err == nil) != fits {
 		m.b.Fatalf("%+v is committed with %v, which should be so: %t", c, err, fits)
 	}
@@ -189,6 +193,9 @@ func (m *controlModel) apply(c *control.Changes) {
 	if p := c.Publish; p != nil {
 		m.versions[p.Name] = append(m.versions[p.Name], p.Digest)
 	}
+	if c.Stepped != nil {
+		m.stepped[c.Stepped.SessionID] = *c.Stepped
+	}
 	if c.Claim != nil {
 		m.claims[c.Claim.QuestionID] = *c.Claim
 	}
@@ -227,6 +234,12 @@ func (m *controlModel) compare() {
 	slices.SortFunc(claims, func(x, y control.Claim) int { return cmp.Compare(x.QuestionID, y.QuestionID) })
 	if !slices.Equal(claims, held) {
 		b.Errorf("the claims are\n%+v, want\n%+v", claims, held)
+	}
+	for id, want := range m.stepped {
+		got, err := s.StepTime(b.Context(), "acme", id)
+		if b.ok(err); got != want {
+			b.Errorf("the time of steps is %+v, want %+v", got, want)
+		}
 	}
 }
 

@@ -115,7 +115,7 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 		return err
 	}
 	log := a.logger(&f.serve, &slog.LevelVar{})
-	h, err := a.assemble(ctx, &f.serve, log, func(c *server.Config) {
+	h, err := a.assemble(ctx, &f.serve, remembers, log, func(c *server.Config) {
 		c.Control, c.Who, c.Webhooks, c.MCP = remembers, server.Local(credential), maker, tools
 	})
 	if err != nil {

@@ -218,7 +218,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	h, err := a.assemble(ctx, f, log, func(c *server.Config) {
+	h, err := a.assemble(ctx, f, remembers, log, func(c *server.Config) {
 		c.Control, c.Who, c.Webhooks, c.MCP = remembers, who, maker, f.tools.config(key)
 		c.MCP.Desk = strings.TrimSuffix(cmp.Or(a.Env("DIALAI_PUBLIC_URL"), urlOf(listeners[0].Addr(), f.cert != "")), "/")
 		if strings.HasPrefix(c.MCP.Desk, "unix:") {
@@ -272,7 +272,7 @@ func (a *app) notifier(remembers control.Store, maker *notify.Maker, here string
 
 // assemble makes a server. more says what of its Config the flags do not; who closes it closes
 // the engine.
-func (a *app) assemble(ctx context.Context, f *serveFlags, log *slog.Logger, more func(*server.Config)) (*assembled, error) {
+func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Store, log *slog.Logger, more func(*server.Config)) (*assembled, error) {
 	watched, err := a.watch()
 	if err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, log *slog.Logger, mor
 	if err != nil {
 		return nil, err
 	}
-	driving := driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log, Stepped: watched.stepped}
+	driving := driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log, Stepped: watched.stepped, Times: remembers}
 	if file, ok := e.Store.(*store.SQLite); ok {
 		if driving.Lock, err = file.DriverLock(); err != nil {
 			return nil, errors.Join(err, e.Close())
