@@ -204,7 +204,7 @@ func (a *again) quorumRule() machine.Quorum {
 	if s.Quorum != nil {
 		return *s.Quorum
 	}
-	return runner.DefaultQuorum(j.Strategy, cmp.Or(a.t.before.Options().Mode, s.Solicit.Mode), j.Decision.Rule == arbiter.ByChampion)
+	return planning.DefaultQuorum(j.Strategy, cmp.Or(a.t.before.Options().Mode, s.Solicit.Mode), j.Decision.Rule == arbiter.ByChampion)
 }
 
 // required reports whether the definition requires an answer in the state.

@@ -2,8 +2,8 @@ package backtest
 
 import (
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 )
 
 // quorum returns how far the panel of a point had answered: as it was recorded, and
@@ -46,5 +46,5 @@ func (r *round) quorumRule(pt *point, rule *rule) machine.Quorum {
 	if rule.by != nil {
 		strategy = rule.by.StrategyFnName
 	}
-	return runner.DefaultQuorum(strategy, r.mode, pt.judged != nil && pt.judged.Decision.Rule == arbiter.ByChampion)
+	return planning.DefaultQuorum(strategy, r.mode, pt.judged != nil && pt.judged.Decision.Rule == arbiter.ByChampion)
 }
