@@ -144,7 +144,7 @@ func (f *follower) follow(ctx context.Context) error {
 		if f.done {
 			return nil
 		}
-		if err == nil || f.heard {
+		if err == nil || f.received {
 			f.failures = 0
 		}
 		var refused *Problem
@@ -181,7 +181,7 @@ type follower struct {
 	pause    time.Duration               // between connections, as the server says
 	asked    time.Duration               // how long the server that refused wants to be left alone
 	failures int                         // in a row
-	heard    bool                        // something came over the last connection
+	received bool                        // something came over the last connection
 	done     bool
 }
 
@@ -192,7 +192,7 @@ func (f *follower) connect(ctx context.Context) error {
 	defer cancel()
 	watch := time.AfterFunc(f.client.silent, cancel)
 	defer watch.Stop()
-	f.heard, f.asked = false, 0
+	f.received, f.asked = false, 0
 	header := http.Header{}
 	if f.after != "" {
 		f.query.Set("after", f.after)
@@ -223,7 +223,7 @@ func (f *follower) connect(ctx context.Context) error {
 		if m.retry > 0 { // what every connection begins with
 			f.pause = min(m.retry, maxPause)
 		} else {
-			f.heard = true
+			f.received = true
 		}
 		switch m.event {
 		case "":

@@ -8,7 +8,7 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
-// Whom to ask next. Asking everybody always is safe and dear; asking one after the other
+// Whom to ask next. Asking everybody always is safe and expensive; asking one after the other
 // saves most where the first agree. A wave goes by what an answer would tell: its mutual
 // information with the truth, in nats (Lindley 1956),
 //

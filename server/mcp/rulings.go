@@ -102,11 +102,11 @@ func (c *conversation) wished(path string) wish {
 	return wish{path: path, transitionName: c.text("transitionName"), toState: c.text("toState"), reasoning: c.text("reasoning"), human: c.text("specialistId"), metaJSON: c.arguments["metaJson"]}
 }
 
-// put puts a question to a human, or, when the client calls again, hears what they have said.
+// put puts a question to a human, or, when the client calls again, reads what they have answered.
 func (c *conversation) put(ctx context.Context, w wish) outcome {
 	id := c.text("sessionId")
 	if c.state != "" {
-		return c.heard(ctx, id, w)
+		return c.readAnswer(ctx, id, w)
 	}
 	q, o := c.question(ctx, id, &w)
 	if q == nil {
@@ -211,8 +211,8 @@ func choiceIn(q *api.Question, name string) *api.Choice {
 	return nil
 }
 
-// heard is what comes of what a human has answered.
-func (c *conversation) heard(ctx context.Context, id string, w wish) outcome {
+// readAnswer is what comes of what a human has answered.
+func (c *conversation) readAnswer(ctx context.Context, id string, w wish) outcome {
 	was, ok := c.unseal(ctx)
 	if !ok {
 		return refused(http.StatusForbidden, "bad_request_state", "call the tool again without it", "requestState is none that was given to this caller for this call within the last ten minutes")
