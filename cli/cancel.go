@@ -17,10 +17,9 @@ func (a *app) cancelCommand() *cobra.Command {
 		Use:   "cancel <session>",
 		Short: "Stop a session that is not to go on",
 		Long: `Stop a session, for a reason that is recorded with who gave it. Asks that are still
-out are ended and charged as estimated. Nothing of what going on would need has to be
-there: specialists, variables and functions may be missing. One that has failed is given
-up by it. A session that has completed or is stopped is left as it is, and the exit
-code is 1.
+out are ended and charged as estimated. Cancelling needs no specialist, variable or
+function of the machine. A session that has failed can be cancelled too; one that has
+completed or is stopped is left as it is, and the exit code is 1.
 dialai resume takes a cancelled session up again.`,
 		Example: `  dialai cancel 0b9c1d3e --note "the customer has withdrawn"
   dialai resume 0b9c1d3e`,
@@ -45,7 +44,7 @@ dialai resume takes a cancelled session up again.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&note, "note", "", "`why`, for the record")
+	cmd.Flags().StringVar(&note, "note", "", "the `reason`, for the record")
 	_ = cmd.Flags().SetAnnotation("note", command.Needed, []string{})
 	return cmd
 }

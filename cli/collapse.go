@@ -15,7 +15,7 @@ import (
 func (a *app) collapseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "collapse",
-		Short: "Show how far states do without humans, and stop that",
+		Short: "Show the stage of each state, demote or freeze it",
 		Long: `A state that declares a collapse goes from humans (calibrating) to the panel
 (consensus) to one specialist that decides alone (champion), as evidence grows, and
 back at once when it fails. Here is where each state stands, what is missing, and

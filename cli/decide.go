@@ -45,10 +45,10 @@ type decideFlags struct {
 }
 
 func (f *decideFlags) add(cmd *cobra.Command, what string) {
-	cmd.Flags().StringVar(&f.as, "as", "", "`who` "+what+" (default: the machine's only human)")
+	cmd.Flags().StringVar(&f.as, "as", "", "the `human` who "+what+" (default: the machine's only human)")
 	cmd.Flags().StringVar(&f.round, "round", "", "only if this `id` is still that of the current round")
 	cmd.Flags().StringVar(&f.question, "question", "", "only if this `digest` is still that of the question; its first 12 hex digits are enough, and state the round too")
-	cmd.Flags().StringVar(&f.reasoning, "reasoning", "", "`why`")
+	cmd.Flags().StringVar(&f.reasoning, "reasoning", "", "the `reason`, for the record")
 	cmd.Flags().StringArrayVar(&f.data, "data", nil, "the `payload` (metaJson) that goes with it: JSON, - for JSON on stdin, or name=value, a member read by its type in the transition's parameters (may be repeated)")
 }
 
@@ -92,7 +92,7 @@ dialai inbox lists what is to be decided, each choice as a command to copy.`,
 	cmd.Flags().BoolVar(&f.noRun, "no-run", false, "only decide, do not run on")
 	cmd.Flags().BoolVar(&f.show, "show-proposals", false, "show the proposals even if they are withheld; that is recorded, and the ruling is not blind")
 	cmd.Flags().StringVar(&f.accept, "accept", "", "rule for what that `specialist` has proposed, or a human has ruled that waits for others, payload included, in place of a transition")
-	cmd.Flags().BoolVar(&f.withdraw, "withdraw", false, "take the own ruling back that waits for another human's")
+	cmd.Flags().BoolVar(&f.withdraw, "withdraw", false, "withdraw your ruling that waits for another human")
 	run.add(cmd, false)
 	return cmd
 }
@@ -111,7 +111,7 @@ func (f *decideFlags) checkChoice(cmd *cobra.Command, args []string) error {
 	if f.withdraw {
 		given = append(given, "--withdraw")
 	}
-	const one = "give the transition, --accept ID for what somebody has proposed, or --withdraw to take the own ruling back: one of them"
+	const one = "give the transition, --accept ID for what somebody has proposed, or --withdraw to withdraw your ruling: one of them"
 	switch {
 	case len(given) == 0:
 		return command.Hinted(command.Usage("dialai decide: <transition> is missing"), one)

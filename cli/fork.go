@@ -18,10 +18,10 @@ func (a *app) forkCommand() *cobra.Command {
 		Long: `Make a session that goes on from where another one stood, at its newest event or at the
 one that --at names, which has to be the last of a commit (dialai log shows them). It
 has the definition, the history and the data of the other, and what that had spent counts.
-Who has answered in the open round is not asked again, and the round teaches nothing. What
-is withheld by now, rulings that wait for others, answers that are still out and reviews
-do not come along. Transitions that were executed do, with their approvals: a fork from
-behind them asks nobody for those again, and what follows is executed in both sessions.
+Who has answered in the open round is not asked again, and the round teaches nothing. The
+fork does not inherit answers that are still out, reviews, rulings that wait for others,
+or what is withheld by now. It inherits executed transitions with their approvals: nobody
+is asked for those again, and what follows them is executed in both sessions.
 
 The fork is not run: dialai resume takes it up. The other session stays as it is.`,
 		Example: `  dialai fork 0b9c1d3e-…

@@ -37,12 +37,12 @@ failed stays so until it is resumed. Limits that were raised are those of the fi
 
 The state in which it stands has to be in the file. Where it is not, --state says
 which one is in its place; it cannot be one in which sessions end, so no approval is
-skipped. Say it of states, too, that the session has left: who has ruled in OLD has
+skipped. Name former states of the session, too: who has ruled in OLD has
 ruled in NEW, for approvals that exclude NEW, visits of OLD are visits of NEW, and its
-rounds that wait for a review do so as rounds of NEW. It has to be said where a human
-has ruled in a state that is gone, and approvals exclude who has ruled in one that is
-new. What the session was started with has to satisfy the new input, whose defaults
-fill what its data lack.
+rounds that wait for a review do so as rounds of NEW. That is required where a human
+has ruled in a former state, and approvals exclude who has ruled in a new one. What the
+session was started with has to satisfy the new input, whose defaults fill what its data
+lack.
 
 With --all, every live session of the machine that runs by the definition of --from
 is moved, and each is reported; the exit code is 1 if one could not be. --dry-run
@@ -68,7 +68,7 @@ changes nothing.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.move(cmd.Context(), args, f) },
 	}
 	cmd.Flags().StringArrayVar(&f.states, "state", nil, "in the place of a state that is not there any more, as `OLD=NEW` (may be repeated)")
-	cmd.Flags().StringVar(&f.note, "note", "", "`why`, for the record")
+	cmd.Flags().StringVar(&f.note, "note", "", "the `reason`, for the record")
 	cmd.Flags().BoolVar(&f.all, "all", false, "every live session of the definition of --from")
 	cmd.Flags().StringVar(&f.from, "from", "", "with --all, the `digest` of the definition by which they run, or its beginning")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and change nothing")

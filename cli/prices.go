@@ -36,7 +36,7 @@ out.`,
 			RunE:    func(*cobra.Command, []string) error { return a.listPrices() },
 		},
 		&cobra.Command{
-			Use: "import <file>", Short: "Make a table of prices of LiteLLM's",
+			Use: "import <file>", Short: "Convert LiteLLM's table of prices",
 			Long:    "Read LiteLLM's model_prices_and_context_window.json and print a table for --prices.",
 			Example: "  dialai prices import model_prices_and_context_window.json > prices.json",
 			RunE:    func(_ *cobra.Command, args []string) error { return a.importPrices(args[0]) },

@@ -59,8 +59,8 @@ the new limit. What a tenant may use in all is not raised for one session.`,
 	cmd.MarkFlagsMutuallyExclusive("retry-failed", "keep-failed")
 	cmd.Flags().BoolVar(&o.Clear, "clear", false, "let the guards forget what has repeated")
 	cmd.Flags().StringArrayVar(&raise, "raise", nil, "lift a limit of the guards for this session, as `LIMIT=VALUE`")
-	cmd.Flags().StringVar((*string)(&o.SpecialistID), "as", "", "as `who` the session is taken up, for the record, beside the user of this computer (default with --raise: the machine's only human)")
-	cmd.Flags().StringVar(&o.Note, "note", "", "`why`, for the record")
+	cmd.Flags().StringVar((*string)(&o.SpecialistID), "as", "", "the `id` of whoever takes the session up, for the record, beside the user of this computer (default with --raise: the machine's only human)")
+	cmd.Flags().StringVar(&o.Note, "note", "", "the `reason`, for the record")
 	return cmd
 }
 

@@ -15,11 +15,11 @@ func (a *app) retractCommand() *cobra.Command {
 	var as, note string
 	cmd := &cobra.Command{
 		Use:   "retract <session> <round>",
-		Short: "Take back an own ruling that was a mistake",
-		Long: `Say that an executed ruling of yours was a mistake. What was executed stays. What the
-ruling has taught leaves weights and contexts from now on: the comparisons with who
-proposed, the example that models see, and what the ledger of trust learned. The tests
-of promises and of promotion keep what they have counted, or they would prove nothing.
+		Short: "Take back your own ruling, as a mistake",
+		Long: `Say that an executed ruling of yours was a mistake. What was executed stays. Weights
+and contexts no longer include what the ruling taught: the comparisons with who proposed,
+the example that models see, and what the ledger of trust learned. The tests of promises
+and of promotion keep what they have counted, or they would prove nothing.
 
 A round is named by its number or its id. Only who has ruled on it can take that back,
 once, and not after another human has reviewed it.`,
@@ -54,8 +54,8 @@ once, and not after another human has reviewed it.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&as, "as", "", "`who` takes the own ruling back (default: the state's only human)")
-	cmd.Flags().StringVar(&note, "note", "", "`why`, for the record")
+	cmd.Flags().StringVar(&as, "as", "", "the `human` who takes the own ruling back (default: the state's only human)")
+	cmd.Flags().StringVar(&note, "note", "", "the `reason`, for the record")
 	_ = cmd.Flags().SetAnnotation("note", command.Needed, []string{})
 	return cmd
 }

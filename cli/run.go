@@ -49,7 +49,7 @@ func (f *runFlags) add(cmd *cobra.Command, starts bool) {
 	flags := cmd.Flags()
 	if starts {
 		f.inputFlags.add(cmd)
-		flags.StringVar(&f.mode, "mode", "", "`how` proposers are asked: all, eager or sequential (default: as the file says)")
+		flags.StringVar(&f.mode, "mode", "", "the `mode` in which proposers are asked: all, eager or sequential (default: as the file says)")
 		flags.Uint64Var(&f.seed, "seed", 0, "a `number` that decides random choices; 0 draws other ones for each session")
 		flags.StringVar(&f.as, "as", "", "the human `ID` as whom the session is started, whom approvals may exclude")
 		flags.StringArrayVar(&f.missing, "allow-missing", nil, "start without the specialist of this `ID` if it cannot be asked here")

@@ -26,7 +26,7 @@ nothing was set back.`,
 	}
 	var acceptCut bool
 	rebuild := &cobra.Command{
-		Use: "rebuild", Short: "Write everything that follows from the logs anew",
+		Use: "rebuild", Short: "Rebuild all tables from the logs",
 		Long: `Write everything anew that follows from the logs: sessions, alignment, exemplars,
 lessons, what stands beside the events of a record, all indexes and free space. It is
 one transaction, and needs as much room on the disk as the store again. What follows
@@ -88,7 +88,7 @@ type headLine struct {
 
 func (a *app) storeHeadCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "head", Short: "Print the newest place and a hash of all records up to it",
+		Use: "head", Short: "Print the newest place of the log and a hash of all records",
 		Long: `Print PLACE:HASH. Kept where whoever can write the store cannot, it lets
 dialai store verify --head prove later that nothing up to there was set back, removed or
 written anew. The place has three numbers: how many records there are of sessions, of

@@ -14,9 +14,9 @@ func (a *app) tickCommand() *cobra.Command {
 	tapes := &tapeFlags{}
 	cmd := &cobra.Command{
 		Use:   "tick",
-		Short: "Carry every live session one step further",
-		Long: `Step every session that has not ended once, 16 at a time, but for those that
-wait for a timer which has not come. Where that executes a timer, or leads to a
+		Short: "Run one step of every live session",
+		Long: `Run one step of every session that has not ended, 16 at a time, except those that wait
+for a timer. Where that executes a timer, or leads to a
 state where only humans decide, the session goes on, so that they are asked at
 once. Reminders that have come are recorded (reminded, in dialai log). A session
 that fails fails only its own line, and the exit code is 1. With --record or

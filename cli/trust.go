@@ -85,8 +85,8 @@ and the evidence for deciding alone.`,
 type orderFlags struct{ as, reason string }
 
 func (f *orderFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.as, "as", "", "`who` gives the order (default: the state's only human)")
-	cmd.Flags().StringVar(&f.reason, "reasoning", "", "`why`")
+	cmd.Flags().StringVar(&f.as, "as", "", "the `human` who gives the order (default: the state's only human)")
+	cmd.Flags().StringVar(&f.reason, "reasoning", "", "the `reason`, for the record")
 }
 
 // order runs an order of a human.

@@ -20,7 +20,7 @@ type viewFlags struct {
 }
 
 func (f *viewFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.as, "as", "", "`who` looks; without it what is withheld from anybody is withheld")
+	cmd.Flags().StringVar(&f.as, "as", "", "the `human` who looks; without it, what is withheld from any human is not shown")
 	cmd.Flags().BoolVar(&f.show, "show-proposals", false, "show the proposals even where they are withheld until the ruling; that is recorded, and later rulings of yours in the round (without --as: of everybody) are not blind")
 }
 

@@ -205,7 +205,7 @@ func lowered(schema string) string {
 		return schema
 	}
 	lower(value)
-	text, err := readable(value)
+	text, err := jsontext.Marshal(value)
 	if err != nil {
 		return schema
 	}

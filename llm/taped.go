@@ -1,12 +1,12 @@
 package llm
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -78,18 +78,9 @@ func (c *Client) keys() (list []string) {
 	return list
 }
 
-// readable returns v as JSON in which nothing is escaped that need not be.
-func readable(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
-}
-
 // taped asks a model through the tape.
 func (c *Client) taped(ctx context.Context, m *model, r *Request, left callLimit) (Response, error) {
-	request, err := readable(tapedCall{m.id.model, r.System, r.User, r.Tools})
+	request, err := jsontext.Marshal(tapedCall{m.id.model, r.System, r.User, r.Tools})
 	if err != nil {
 		return Response{}, err
 	}
@@ -98,7 +89,7 @@ func (c *Client) taped(ctx context.Context, m *model, r *Request, left callLimit
 	keys := webhook.Conceal(c.keys()...)
 	said := c.config.Tape.Exchange(ctx, label, []byte(keys.Hide(string(request))), func() webhook.Taped {
 		resp, err := c.ask(ctx, m.id, r, left)
-		body, bad := readable(resp.taped())
+		body, bad := jsontext.Marshal(resp.taped())
 		return webhook.Taped{Status: 200, Body: []byte(keys.Hide(string(body))), Err: cmp.Or(err, bad)}
 	})
 	var answer tapedAnswer

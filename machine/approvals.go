@@ -1,14 +1,14 @@
 package machine
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // Who may rule, and how many humans a transition takes. A file names humans by their ids,
@@ -57,11 +57,7 @@ func (a Approvals) MarshalJSON() ([]byte, error) {
 		return strconv.AppendInt(nil, int64(a.Count), 10), nil
 	}
 	type plain Approvals
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(plain(a))
-	return b.Bytes(), err
+	return jsontext.Marshal(plain(a))
 }
 
 // An ApprovalRule is what the approvals of a transition come to.

@@ -1,15 +1,14 @@
 package machine
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/dialai/dialai/internal/expression"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // By when a state is to be left (due), and what is executed if it is not (then). A file
@@ -35,11 +34,7 @@ func (d Due) MarshalJSON() ([]byte, error) {
 		return d.In.MarshalJSON()
 	}
 	type plain Due
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(plain(d))
-	return b.Bytes(), err
+	return jsontext.Marshal(plain(d))
 }
 
 func copyDue(d *Due) *Due {

@@ -17,13 +17,11 @@ var asWritten = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\
 
 // canonical returns def in canonical form.
 func (def *Definition) canonical() []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(def); err != nil {
+	text, err := jsontext.Marshal(def)
+	if err != nil {
 		panic("machine: " + err.Error()) // sections are JSON, and numbers finite
 	}
-	return []byte(asWritten.Replace(strings.TrimSuffix(b.String(), "\n")))
+	return []byte(asWritten.Replace(string(text)))
 }
 
 // The lists of states and transitions are objects in a file, whose members have their
@@ -57,22 +55,19 @@ func (l transitionList) MarshalJSON() ([]byte, error) {
 
 // asObject returns a list as an object, by what member says of each.
 func asObject[T any](list []T, member func(*T) (name string, value any)) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	b.WriteByte('{')
+	b := []byte{'{'}
 	for i := range list {
 		if i > 0 {
-			b.WriteByte(',')
+			b = append(b, ',')
 		}
 		name, value := member(&list[i])
-		b.Write(append(jsontext.AppendString(nil, name), ':'))
-		if err := enc.Encode(value); err != nil {
+		text, err := jsontext.Marshal(value)
+		if err != nil {
 			return nil, err
 		}
+		b = append(append(jsontext.AppendString(b, name), ':'), text...)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return append(b, '}'), nil
 }
 
 // MarshalJSON writes a wave that is as large as need be as "auto".

@@ -62,8 +62,10 @@ func ReadSchema(source []byte, reading SchemaReading) (*Schema, error) {
 	if !slices.Contains(drafts, s.Schema) {
 		return nil, fmt.Errorf("$schema %q is not supported; %s is", s.Schema, drafts[1])
 	}
-	if err := eachSchema("", &s, checkWords); err != nil {
-		return nil, err
+	for path, part := range schemas("", &s) {
+		if err := checkWords(path, part); err != nil {
+			return nil, err
+		}
 	}
 	if err := readDraft(&s, reading); err != nil {
 		return nil, err

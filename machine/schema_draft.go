@@ -29,14 +29,19 @@ func readDraft(s *jsonschema.Schema, reading SchemaReading) error {
 	if s.Schema == drafts[2] || s.Schema == drafts[3] || reading == IgnoreEarlier {
 		return nil
 	}
-	err := eachSchema("", s, earlierWord)
-	if err != nil && reading == CheckEarlier {
-		if s.Schema == "" {
-			s.Schema = draft7
+	for path, part := range schemas("", s) {
+		switch err := earlierWord(path, part); {
+		case err == nil:
+		case reading == CheckEarlier:
+			if s.Schema == "" {
+				s.Schema = draft7
+			}
+			return nil
+		default:
+			return err
 		}
-		return nil
 	}
-	return err
+	return nil
 }
 
 // earlierWord returns an error about the first word of an earlier draft in s itself.

@@ -64,8 +64,10 @@ func checkGraph(root *jsonschema.Schema) (*schemaGraph, error) {
 		byPath: map[string]*jsonschema.Schema{}, anchors: map[string][]*jsonschema.Schema{},
 		next: map[*jsonschema.Schema][]*jsonschema.Schema{}, work: map[*jsonschema.Schema]int{},
 	}
-	if err := eachSchema("", root, g.add); err != nil {
-		return nil, err
+	for path, s := range schemas("", root) {
+		if err := g.add(path, s); err != nil {
+			return nil, err
+		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(g.byPath)) {
 		s := g.byPath[path]

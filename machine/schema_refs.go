@@ -1,8 +1,8 @@
 package machine
 
 import (
-	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,18 +14,14 @@ import (
 // where nothing is ever fetched from, or to a part that it does not have. Of others it
 // returns err.
 func unresolved(root *jsonschema.Schema, err error) error {
-	found := eachSchema("", root, func(path string, s *jsonschema.Schema) error {
+	for path, s := range schemas("", root) {
 		for _, r := range [...]struct{ name, ref string }{{"$ref", s.Ref}, {"$dynamicRef", s.DynamicRef}} {
 			if problem := nowhere(root, r.ref); problem != "" {
 				return &SchemaError{path + "/" + r.name, fmt.Sprintf("%s %q at #%s %s", r.name, r.ref, path, problem)}
 			}
 		}
-		return nil
-	})
-	if found == nil {
-		return err
 	}
-	return found
+	return err
 }
 
 // nowhere says why a reference leads nowhere; "" if it does not.
@@ -40,31 +36,35 @@ func nowhere(root *jsonschema.Schema, ref string) string {
 	return ""
 }
 
-// eachSchema calls f with s, which stands at path, and all below, until it returns an
-// error; always in the same order.
-func eachSchema(path string, s *jsonschema.Schema, f func(path string, s *jsonschema.Schema) error) error {
-	err := f(path, s)
+// schemas returns s, which stands at path, and all below, each with its path, always in the
+// same order.
+func schemas(path string, s *jsonschema.Schema) iter.Seq2[string, *jsonschema.Schema] {
+	return func(yield func(string, *jsonschema.Schema) bool) { eachSchema(path, s, yield) }
+}
+
+func eachSchema(path string, s *jsonschema.Schema, yield func(string, *jsonschema.Schema) bool) (more bool) {
+	if !yield(path, s) {
+		return false
+	}
 	below := subschemas(s)
 	slices.SortFunc(below, func(a, b subschema) int { return strings.Compare(a.path, b.path) })
 	for _, c := range below {
-		if err == nil {
-			err = eachSchema(path+c.path, c.schema, f)
+		if !eachSchema(path+c.path, c.schema, yield) {
+			return false
 		}
 	}
-	return err
+	return true
 }
-
-var errFound = errors.New("found")
 
 // has reports whether a schema has a part, by a JSON pointer or an anchor.
 func has(root *jsonschema.Schema, part string) bool {
 	if plain, err := url.PathUnescape(part); err == nil {
 		part = plain
 	}
-	return eachSchema("", root, func(path string, s *jsonschema.Schema) error {
+	for path, s := range schemas("", root) {
 		if path == part || s.Anchor == part || s.DynamicAnchor == part {
-			return errFound
+			return true
 		}
-		return nil
-	}) != nil
+	}
+	return false
 }

@@ -44,7 +44,7 @@ func (s *Server) claim(ctx context.Context, p *Principal, in *claimIn) (*claimOu
 	c := control.Claim{Tenant: p.Tenant, QuestionID: in.QuestionID, Subject: p.Subject, SpecialistID: string(who), At: now, ExpiresAt: now + control.ClaimLifetime}
 	err = s.config.Control.Commit(ctx, control.Changes{Claim: &c})
 	if taken, ok := errors.AsType[*control.ClaimedError](err); ok {
-		err = &api.Error{Status: http.StatusConflict, Code: "claimed", Detail: taken.Error(), Hint: "it is advice: whoever may rule may rule all the same", ExitCode: 1}
+		err = &api.Error{Status: http.StatusConflict, Code: "claimed", Detail: taken.Error(), Hint: "a claim is advice only: every human who may rule still may", ExitCode: 1}
 	}
 	return &claimOut{api.ClaimOf(c)}, err
 }

@@ -218,7 +218,7 @@ var explained = map[string]string{
 	"stale_sequence":         "The session has changed since the state that If-Match names.",
 	"stale_machine":          "Another version of the machine was published since. Look at it, then send the request with its ETag.",
 	"withheld":               "What was proposed is withheld until a human has ruled, or reviewed the round.",
-	"claimed":                "Somebody else is at the question. That is advice: whoever may rule may rule all the same.",
+	"claimed":                "Somebody else has claimed the question. A claim is advice only: every human who may rule still may.",
 	"invalid_guards":         "The guards have errors. problems says where, and what to do.",
 	"key_revoked":            "The key is revoked.",
 	"key_expired":            "The key has expired.",

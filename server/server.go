@@ -2,7 +2,6 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -280,16 +279,7 @@ var setHuma = sync.OnceFunc(func() {
 })
 
 // marshal writes a body as --json prints it.
-func marshal(w io.Writer, v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	_, err := w.Write(text.Escaped(b.Bytes()))
-	return err
-}
+func marshal(w io.Writer, v any) error { return text.WriteJSON(w, v) }
 
 // unmarshal reads a body: one value, no duplicate members, not too deep.
 func unmarshal(data []byte, v any) error {

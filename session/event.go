@@ -19,8 +19,12 @@ import (
 // decided is decided before it is made, and what a random draw or a clock said is part
 // of it.
 //
-// A new kind needs all of these and a case in the golden logs, and older programs
-// refuse logs that have it; a new member of an old kind they pass over.
+// A new kind needs a type here, its form (form_events.go), a case in applyEvent (fold.go), in
+// the decoder (folder.go) and, if a fork inherits it, in fork.go, a line in the golden logs and a
+// row in docs/json.md. Who may have to know it: the projection of stores, back-tests
+// (internal/lab/backtest/read.go), the printer (cli/print.go), the metrics
+// (internal/telemetry/prom), streams (server/entry.go) and logs of guards (internal/guardlog).
+// Older programs refuse logs that have it; a new member of an old kind they pass over.
 
 // An Event is one thing that happened in a session. Events of one commit follow
 // each other without a gap; the first has the sequence number of its record.

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -110,6 +112,17 @@ func Disguises(r rune) bool {
 	}
 	_, at := machine.HiddenInProse(string(r))
 	return at > 0 || unicode.IsControl(r)
+}
+
+// WriteJSON writes v as one line of JSON, as --json prints it and a server answers: without
+// the escapes that HTML wants, and [Escaped].
+func WriteJSON(w io.Writer, v any) error {
+	line, err := jsontext.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(Escaped(line), '\n'))
+	return err
 }
 
 // Escaped returns JSON with escapes for what disguises: JSON asks for those of C0 only, and

@@ -41,6 +41,8 @@ var environment = []struct{ name, text string }{
 	{"OLLAMA_HOST", "the Ollama server of models whose id begins with ollama/, for example 127.0.0.1:11434; it may be private"},
 	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. It is where dialai serve is reached on this store, or else nobody listens: then hand the answers in with dialai propose"},
 	{"DIALAI_API_TOKEN", "the key of an administrator of dialai serve, at least 16 characters; with it nobody rules but with a key that names the human. With --server the key that is sent"},
+	{"DIALAI_TOKENS_FILE", "a file with further keys of dialai serve, by their SHA-256: a JSON or YAML list of id, hash, expiresAt and grants"},
+	{"DIALAI_CORS_ORIGINS", "the origins of pages elsewhere that may call dialai serve, separated by commas, as --cors-origin"},
 	{"DIALAI_SERVER_KEY", "the key with which a server seals what it takes back from others and the secrets of webhooks: 32 bytes in base64; without it a file beside what the server remembers"},
 	{"DIALAI_BASE_URL", "the server at which dialai run and resume --remote work, as --server names it, and to which dialai --mcp passes everything on"},
 	{"DIALAI_PORT", "the port of 127.0.0.1 at which dialai serve listens without --listen (default: 8420)"},
@@ -53,9 +55,6 @@ var environment = []struct{ name, text string }{
 	{"TERM", "dumb means no colours and no progress line"},
 }
 
-// reservedVariables are those of later versions.
-const reservedVariables = "DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS"
-
 // EnvironmentTopic is shown by dialai help environment.
 func EnvironmentTopic() *cobra.Command {
 	var b strings.Builder
@@ -63,10 +62,7 @@ func EnvironmentTopic() *cobra.Command {
 	for _, v := range environment {
 		fmt.Fprintf(&b, "  %s\n      %s\n", v.name, v.text)
 	}
-	b.WriteString("\nA machine file names further ones, for the tokens of its webhooks.\n\nNot used by this version, but of later ones:\n")
-	for name := range strings.SplitSeq(reservedVariables, ", ") {
-		fmt.Fprintf(&b, "  %s\n", name)
-	}
+	b.WriteString("\nA machine file names further ones, for the tokens of its webhooks.")
 	return &cobra.Command{Use: "environment", Short: "The variables that dialai reads", Long: strings.TrimRight(b.String(), "\n")}
 }
 

@@ -24,7 +24,7 @@ func BudgetCommand(call *command.App) *cobra.Command {
 	var guards, trace string
 	cmd := &cobra.Command{
 		Use:   "budget",
-		Short: "Replay what was used against a budget, and find where it trips",
+		Short: "Replay what was used against a budget, and find where it is exceeded",
 		Long: `Charge a trace of calls to a budget, one after the other, and print the first call
 that crosses a hard limit. The file, JSON or YAML, holds {"config": …, "trace": […]},
 and "prices" if dollars are to be computed; with --trace it may be the budget alone,

@@ -2,7 +2,6 @@ package render
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -11,16 +10,7 @@ import (
 )
 
 // JSON prints v as one line.
-func JSON(w io.Writer, v any) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	_, err := w.Write(text.Escaped(b.Bytes()))
-	return err
-}
+func JSON(w io.Writer, v any) error { return text.WriteJSON(w, v) }
 
 // Table prints rows in columns.
 func Table(w io.Writer, rows [][]string) error {

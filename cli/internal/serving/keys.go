@@ -271,7 +271,7 @@ func (k *keys) of(cmd *cobra.Command, id string, do func(*store.Control, control
 func (k *keys) revokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke <key-id>",
-		Short: "Have a key refused from now on",
+		Short: "Revoke a key",
 		Long: `Have a key refused from now on, for ever. A server that runs ends what it streams to
 whoever has it.`,
 		Example: "  dialai keys revoke 4f0w2m9x8k1t",
@@ -298,7 +298,7 @@ func (k *keys) rotateCommand() *cobra.Command {
 	var overlap, expires string
 	cmd := &cobra.Command{
 		Use:   "rotate <key-id>",
-		Short: "Make a key in the place of another",
+		Short: "Replace a key",
 		Long: `Make a key that may do what another may, and have that one refused: at once, or after
 --overlap. The new one is good for as long as the old one was when it was made.`,
 		Example: `  dialai keys rotate 4f0w2m9x8k1t --overlap 24h

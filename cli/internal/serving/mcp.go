@@ -37,7 +37,7 @@ const (
 
 func (f *toolFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.toolset, "toolset", "all", "which `tools` MCP clients are offered: all, dial (the twelve of DIAL), run or desk")
-	flags.StringVar(&f.rulings, "rulings", rulingsAsk, "`how` humans rule through MCP: ask, by a page or form; tool, the arguments of a tool count as the word of the human whom the caller is bound to")
+	flags.StringVar(&f.rulings, "rulings", rulingsAsk, "`ask|tool`: how humans rule through MCP: ask, by a page or form; tool, the arguments of a tool count as the word of the human whom the caller is bound to")
 }
 
 // check returns what is wrong with the flags.
@@ -82,8 +82,8 @@ decision; then whoever sits before the client is believed to be the human.`,
 	f.serve.register(pflag.NewFlagSet("", pflag.ContinueOnError)) // for what goes without saying
 	f.serve.version = version
 	cmd.Flags().StringVar(&f.serve.control, "control", "", "the `file` in which a server keeps what it must remember (default: that of the store, with .control behind its name)")
-	cmd.Flags().StringVar(&f.serve.drive, "drive", "on", "carry sessions on: on or `off`")
-	cmd.Flags().StringVar(&f.serve.logLevel, "log-level", "warn", "which lines are logged on stderr: debug, info, warn or `error`")
+	cmd.Flags().StringVar(&f.serve.drive, "drive", "on", "`on|off`: whether sessions are carried on")
+	cmd.Flags().StringVar(&f.serve.logLevel, "log-level", "warn", "the lowest `level` that is logged on stderr: debug, info, warn or error")
 	command.Complete(cmd, "toolset", mcp.Toolsets()...)
 	command.Complete(cmd, "rulings", rulingsAsk, rulingsTool)
 	command.Complete(cmd, "elicit", "form")

@@ -82,9 +82,9 @@ the guide, /openapi.json the reference.
 
 Without --listen that is at 127.0.0.1:8420 (DIALAI_PORT names another port), for whoever
 has the key in the file server-key beside the store, which the first start writes. Every
-program of the same user can read it, and rule with it. Once there is a key of dialai
-keys, or DIALAI_API_TOKEN is set, nobody rules but with a key that names the human;
-without that and TLS no other address is listened at.
+program of the same user can read it, and rule with it. Once a key exists
+(dialai keys, or DIALAI_API_TOKEN), a ruling needs a key that names the human. Without
+keys and TLS the server listens only on this computer.
 
 Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`,
 		Example: `  dialai serve
@@ -111,7 +111,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.listen, "listen", nil, "an `address` to listen at: HOST:PORT, or unix:PATH (may be repeated)")
 	flags.StringArrayVar(&f.hosts, "host", nil, "a `name` under which the server is reached, beside those of its addresses (may be repeated)")
 	flags.StringArrayVar(&f.origins, "cors-origin", nil, "the `origin` of pages elsewhere that may call, with a key (may be repeated)")
-	flags.StringVar(&f.auth, "auth", "", "`who` may call: keys, whoever has a key; none, everybody who can reach it (default: keys, if there are any, else who has the key of this computer)")
+	flags.StringVar(&f.auth, "auth", "", "the `mode`: keys, whoever has a key may call; none, whoever can reach it (default: keys, if there are any, else who has the key of this computer)")
 	flags.StringVar(&f.oidc.Issuer, "oidc-issuer", "", "the `address` of an issuer of OpenID Connect, whose tokens are taken beside keys")
 	flags.StringVar(&f.oidc.Audience, "oidc-audience", "", "the `name` of this server in tokens of the issuer (aud)")
 	flags.Var((*oidcRoles)(&f.oidc.Roles), "oidc-roles", `what claims of a token are good for, as `+"`JSON`"+`: [{"claim":"groups","value":"finance","role":"human","machines":["*"]}]`)
@@ -119,17 +119,17 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.control, "control", "", "the `file` in which the server keeps what it must remember (default: that of the store, with .control behind its name)")
 	flags.StringVar(&f.cert, "tls-cert", "", "a `file` with the certificate of the server")
 	flags.StringVar(&f.key, "tls-key", "", "a `file` with the key of that certificate")
-	flags.StringVar(&f.drive, "drive", "on", "carry sessions on: on or `off`")
-	flags.IntVar(&f.workers, "workers", 256, "how many steps at a `time`")
-	flags.IntVar(&f.perMachine, "per-machine", 64, "how many of them for one `machine`")
-	flags.DurationVar(&f.waitMax, "wait-max", time.Minute, "how long a `request` may wait for a session")
-	flags.DurationVar(&f.grace, "grace", 20*time.Second, "how long steps may go on when the server `ends`")
+	flags.StringVar(&f.drive, "drive", "on", "`on|off`: whether sessions are carried on")
+	flags.IntVar(&f.workers, "workers", 256, "at most this `number` of steps at once")
+	flags.IntVar(&f.perMachine, "per-machine", 64, "at most this `number` of steps of one machine at once")
+	flags.DurationVar(&f.waitMax, "wait-max", time.Minute, "the longest `time` that a request may wait for a session")
+	flags.DurationVar(&f.grace, "grace", 20*time.Second, "the `time` that running steps get when the server stops")
 	flags.Float64Var(&f.rates.Read, "rate-read", 50, "how many requests of a key that read are answered in a second, twice as many at once (0: any `number`)")
 	flags.Float64Var(&f.rates.Write, "rate-write", 20, "how many requests of a key that write are answered in a second, twice as many at once (0: any `number`)")
-	flags.StringVar(&f.logLevel, "log-level", "info", "which lines are logged on stderr: debug, info, warn or `error`")
+	flags.StringVar(&f.logLevel, "log-level", "info", "the lowest `level` that is logged on stderr: debug, info, warn or error")
 	f.tools.register(flags)
 	flags.StringVar(&f.metricsListen, "metrics-listen", "", "an `address` at which /metrics is shown to whoever can reach it: HOST:PORT, or unix:PATH (default: where the server listens, to whoever may read)")
-	flags.StringVar(&f.logFormat, "log-format", "", "`how` they are written: text or json (default: text on a terminal)")
+	flags.StringVar(&f.logFormat, "log-format", "", "the `format` of lines of the log: text or json (default: text on a terminal)")
 }
 
 const (

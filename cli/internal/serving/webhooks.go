@@ -31,7 +31,7 @@ func WebhooksCommand(call *command.App, far func(context.Context) (Hooks, error)
 	w := &webhooks{keys: &keys{app: &app{call}}, far: far}
 	cmd := &cobra.Command{
 		Use:   "webhooks",
-		Short: "Have addresses told what happens in sessions",
+		Short: "Send what happens in sessions to addresses",
 		Long: `Have addresses told what happens in the sessions of a dialai server: that a human
 must decide, say. Each message is signed, and sent again for more than a day until it
 has arrived; docs/notifications.md says what is in it. Who is told is kept in a file

@@ -16,7 +16,7 @@ func (w *webhooks) createCommand() *cobra.Command {
 	var in api.NewWebhook
 	cmd := &cobra.Command{
 		Use:   "create <url>",
-		Short: "Have an address told what happens, and show its secret once",
+		Short: "Make a webhook, and show its secret once",
 		Long: `Have an address told what happens from now on. The secret by which it verifies what
 it is sent is printed once. With --quiet nothing else is printed, for scripts. An
 address that is private, or not reached by https, has to be allowed by
@@ -94,7 +94,7 @@ func (w *webhooks) one(cmd *cobra.Command, does command.Access, do func(cmd *cob
 func (w *webhooks) showCommand() *cobra.Command {
 	return w.one(&cobra.Command{
 		Use:     "show <webhook-id>",
-		Short:   "Show how it goes with a webhook",
+		Short:   "Show a webhook and how its deliveries go",
 		Long:    "Show a webhook: of what it is told, how much it is still to be told, and what went wrong.",
 		Example: "  dialai webhooks show wh_5d0c61f2a7b94e08c3d1",
 	}, command.Writes, func(cmd *cobra.Command, h Hooks, id string) (api.Webhook, error) { return h.Webhook(cmd.Context(), id) })
@@ -119,7 +119,7 @@ func (w *webhooks) switchCommand(name string, on bool) *cobra.Command {
 func (w *webhooks) deleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "delete <webhook-id>",
-		Short:   "Forget a webhook",
+		Short:   "Delete a webhook",
 		Long:    "Forget a webhook, and what it was still to be told.",
 		Example: "  dialai webhooks delete wh_5d0c61f2a7b94e08c3d1",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -154,7 +154,7 @@ func (w *webhooks) rotateCommand() *cobra.Command {
 func (w *webhooks) testCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "test <webhook-id>",
-		Short:   "Send a webhook a message that says nothing",
+		Short:   "Send a test message",
 		Long:    "Send a webhook a message of the type webhook.test. A server that runs sends it within\na second; dialai webhooks show says whether it has arrived.",
 		Example: "  dialai webhooks test wh_5d0c61f2a7b94e08c3d1",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -173,7 +173,7 @@ func (w *webhooks) replayCommand() *cobra.Command {
 	var after int64
 	cmd := w.one(&cobra.Command{
 		Use:     "replay <webhook-id>",
-		Short:   "Tell a webhook again what has happened",
+		Short:   "Send past messages again",
 		Long:    "Tell a webhook again what happened after a place in the log, under the same ids as\nbefore.",
 		Example: "  dialai webhooks replay wh_5d0c61f2a7b94e08c3d1 --after 1200",
 	}, command.Writes, func(cmd *cobra.Command, h Hooks, id string) (api.Webhook, error) {
@@ -190,7 +190,7 @@ func (w *webhooks) deliveriesCommand() *cobra.Command {
 	var status string
 	cmd := &cobra.Command{
 		Use:     "deliveries <webhook-id>",
-		Short:   "List what a webhook is still to be told, and what it could not be",
+		Short:   "List pending and dead deliveries",
 		Long:    "List what a webhook is still to be told (pending), and what it could not be told for\nmore than a day (dead), which is kept for 30 days. What has arrived is not in the list.",
 		Example: "  dialai webhooks deliveries wh_5d0c61f2a7b94e08c3d1 --status dead",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -216,7 +216,7 @@ func (w *webhooks) deliveriesCommand() *cobra.Command {
 func (w *webhooks) redeliverCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "redeliver <webhook-id> <delivery-id>",
-		Short:   "Make a delivery at once, from the first attempt on",
+		Short:   "Send a delivery again, at once",
 		Long:    "Make a delivery at once, whether it is dead or still to be made, and again as often\nas a new one.",
 		Example: "  dialai webhooks redeliver wh_5d0c61f2a7b9 msg_0f3a1c52-8f1e-8d60-b1a9-3c5e7d2f4a68",
 		RunE: func(cmd *cobra.Command, args []string) error {

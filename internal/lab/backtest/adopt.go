@@ -3,9 +3,6 @@ package backtest
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"slices"
 
 	"github.com/dialai/dialai/exact"
@@ -18,12 +15,7 @@ import (
 // Digest names what p changes, whatever the order of ids.
 func (p *Policy) Digest() string {
 	sorted := func(ids []string) []string { return slices.Compact(slices.Sorted(slices.Values(ids))) }
-	text, err := json.Marshal([]any{p.Arbiter, p.Threshold, p.Risk, p.Roster != nil, sorted(p.Roster), sorted(p.Drop)})
-	if err != nil {
-		panic("backtest: " + err.Error()) // never: it is made of texts, numbers and lists
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+	return planning.DigestOf([]any{p.Arbiter, p.Threshold, p.Risk, p.Roster != nil, sorted(p.Roster), sorted(p.Drop)})
 }
 
 // A seedKey says what pairs are evidence of.

@@ -20,10 +20,11 @@
 //
 // # How to add a driver
 //
-// Write a package beside store that implements [session.Store]: its tables have the columns
+// Write a package below store, such as store/postgres, that implements [session.Store]: its tables have the columns
 // of tables.go (store/migrations says what each holds), Commit writes the rows of Of, and
 // the other methods read them, as store/commit.go and store/read*.go do for SQLite. Then
-// hold it against store/storetest.
+// hold it against storetest.Run. A driver that a server is to use also implements
+// [control.Store], and passes storetest.RunControl.
 package projection
 
 import (
