@@ -2,16 +2,14 @@ package cli
 
 import (
 	"bufio"
-	"context"
 	"errors"
-	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/internal/jobs"
 	"github.com/dialai/dialai/internal/lab/backtest"
 	"github.com/dialai/dialai/session"
 )
@@ -82,44 +80,31 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 	if err != nil {
 		return err
 	}
-	if err := f.mayAdopt(machineName); err != nil {
+	if err := f.mayAdopt(machineName, policy.Changed() || f.cold); err != nil {
+		return err
+	}
+	work := jobs.Backtest{MachineName: machineName, Policy: policy, Since: f.since, Cold: f.cold, HumanMinutes: f.minutes}
+	if work.Guards, err = a.readGuards(f.guards); err != nil {
 		return err
 	}
 	return a.with(cmd.Context(), command.AccessFor(f.adopt), func(e *engine, out *bufio.Writer) error {
-		b := &render.Backtest{Style: a.Style, Out: out, Policy: f.text(), Changed: f.changes()}
-		c := backtest.Config{Source: e.Store, MachineName: machineName, Policy: policy, Cold: f.cold, HumanMinutes: f.minutes, Flip: b.Flip}
-		if c.Since, err = parseSince(cmd.Context(), e, machineName, f.since); err != nil {
-			return err
-		}
-		if b.Gates, err = a.gates(cmd.Context(), e, machineName, f.guards); err != nil {
-			return err
-		}
+		b := &render.Backtest{Style: a.Style, Out: out, Policy: f.text(), Changed: work.Changed()}
 		m := render.NewMeter(a.Screen(), "deciding again", "records")
-		newest := newestOf(cmd.Context(), e.Store)
-		c.Progress = func(place int64) { m.At(place, newest) }
-		r, err := backtest.Run(cmd.Context(), c)
+		work.Flip, work.Progress = b.Flip, m.At
+		r, gates, err := work.Run(cmd.Context(), e.Runner)
 		m.Stop()
 		if err != nil {
 			return backtestError(err)
 		}
+		b.Gates = gates
 		if err := b.Print(r); err != nil {
 			return err
 		}
-		if err := f.limits(&r.Total); err != nil || !f.adopt {
-			return errors.Join(err, recordTrials(cmd.Context(), e, r))
+		if err := f.exceeded(&r.Total); err != nil || !f.adopt {
+			return errors.Join(err, jobs.RecordTrials(cmd.Context(), e.Runner, r, command.LocalActor()))
 		}
 		return a.adopt(cmd.Context(), e, out, f, r)
 	})
-}
-
-// newestOf returns the newest place in the log of a store, 0 where it does not say.
-func newestOf(ctx context.Context, s session.Store) (place int64) {
-	if newest, ok := s.(interface {
-		Newest(context.Context) (int64, error)
-	}); ok {
-		place, _ = newest.Newest(ctx) // without it there is no estimate
-	}
-	return place
 }
 
 // machineNamed returns the name of the machine to look at, "" for all. A machine
@@ -149,6 +134,11 @@ func (f *backtestFlags) check() error {
 	case f.given("max-error") && !(f.maxError >= 0 && f.maxError <= 1):
 		return command.Hinted(command.Usage("--max-error is %v", f.maxError), "it is a share between 0 and 1, such as 0.05")
 	}
+	if f.since != "" {
+		if _, _, err := jobs.ParseSince(f.since); err != nil {
+			return command.Hinted(command.Usage("--since is %q", f.since), "it is a date such as 2026-01-31, or a time before the newest record such as 30d or 12h")
+		}
+	}
 	return checkMinutes(f.minutes)
 }
 
@@ -160,24 +150,19 @@ func checkMinutes(minutes float64) error {
 	return nil
 }
 
-// changes reports whether anything is asked for but a repetition.
-func (f *backtestFlags) changes() bool {
-	return slices.ContainsFunc([]string{"arbiter", "threshold", "risk", "roster", "drop", "cold"}, f.given)
-}
-
-// limits compares with --max-flips and --max-error.
-func (f *backtestFlags) limits(total *backtest.Result) error {
-	var broken []error
-	if flips := total.Flips[1]; f.given("max-flips") && flips > f.maxFlips {
-		broken = append(broken, fmt.Errorf("%s, more than --max-flips %d", render.Plural(flips, "flip"), f.maxFlips))
+// exceeded compares with --max-flips and --max-error.
+func (f *backtestFlags) exceeded(total *backtest.Result) error {
+	var most jobs.Limits
+	if f.given("max-flips") {
+		most.Flips = &f.maxFlips
 	}
-	if e := total.New.ErrorShare; f.given("max-error") && e != nil && e[1] > f.maxError {
-		broken = append(broken, fmt.Errorf("an error share of %v, more than --max-error %v", e[1], f.maxError))
+	if f.given("max-error") {
+		most.Error = &f.maxError
 	}
-	if len(broken) == 0 {
-		return nil
+	if err := most.Exceeded(total); err != nil {
+		return command.Fail(command.ExitFailure, err)
 	}
-	return command.Fail(command.ExitFailure, errors.Join(broken...))
+	return nil
 }
 
 // backtestError gives errors of bad input their exit code.

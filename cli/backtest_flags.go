@@ -2,23 +2,19 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/jobs"
 	"github.com/dialai/dialai/internal/lab/backtest"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
 
@@ -52,11 +48,8 @@ func (a *app) policy(f *backtestFlags) (p backtest.Policy, err error) {
 			return p, err
 		}
 	}
-	switch {
-	case p.Threshold != nil && p.Risk != nil:
-		return p, command.Usage("--threshold and --risk: give one of them, rounds are decided by one")
-	case p.Risk != nil && p.Arbiter != nil && p.Arbiter.StrategyFnName != machine.Bayes:
-		return p, command.Hinted(command.Usage("--risk needs the strategy bayes, which alone keeps promises"), "--arbiter bayes")
+	if err := p.Check(); err != nil {
+		return p, command.Hinted(command.Fail(command.ExitUsage, err), "for example --arbiter bayes --risk 0.05,0.9")
 	}
 	if f.roster != "" {
 		if p.Roster, err = a.readRoster(f.roster); err != nil {
@@ -78,17 +71,13 @@ func (a *app) policy(f *backtestFlags) (p backtest.Policy, err error) {
 // readArbiter reads --arbiter: a built-in strategy, an expression, or a file with
 // one arbiter as machine files have it.
 func (a *app) readArbiter(name string) (*machine.Specialist, error) {
-	s := &machine.Specialist{Role: machine.Arbiter}
-	switch names := strategies.Names(machine.Arbiter); {
-	case slices.Contains(names, name):
-		s.StrategyFnName = name
+	if s := jobs.NamedArbiter(name); s != nil {
 		return s, nil
-	case strings.HasPrefix(name, "="):
-		s.StrategyFn = name
-		return s, nil
-	case !strings.ContainsAny(name, "./\\") && a.Present(name) != nil:
-		return nil, command.Hinted(command.Usage("--arbiter %q is no strategy", name), "it may be %s, an expression such as '= leader', or a file", strings.Join(names, ", "))
 	}
+	if !strings.ContainsAny(name, "./\\") && a.Present(name) != nil {
+		return nil, command.Hinted(command.Usage("--arbiter %q is no strategy", name), "it may be %s, an expression such as '= leader', or a file", strings.Join(strategies.Names(machine.Arbiter), ", "))
+	}
+	s := &machine.Specialist{Role: machine.Arbiter}
 	data, err := a.ReadFile(name, files.Machine)
 	if err == nil && guards.HoldsMachine(name, data) {
 		err = fmt.Errorf(`%s: it is a machine file: write its arbiter alone, such as {"strategyFnName": "bayes"}`, name)
@@ -158,36 +147,16 @@ func parseRisk(text string) (*machine.Risk, error) {
 	return r, nil
 }
 
-// parseSince reads --since: a date, or how long before the newest record of the
-// machine, so that the same log always gives the same report.
-func parseSince(ctx context.Context, e *engine, machineName, text string) (specialist.Time, error) {
-	if text == "" {
-		return 0, nil
+// readGuards reads --guards; nil without it.
+func (a *app) readGuards(path string) (*jobs.Guards, error) {
+	if path == "" {
+		return nil, nil
 	}
-	if t, err := dateOf(text); err == nil {
-		return t, nil
-	}
-	d, err := command.ParseDays(text)
-	if err != nil || d <= 0 {
-		return 0, command.Hinted(command.Usage("--since is %q", text), "it is a date such as 2026-01-31, or a time before the newest record such as 30d or 12h")
-	}
-	var newest specialist.Time
-	for sum, err := range session.Each(ctx, e.Sessions, session.ListQuery{MachineName: machineName}) {
-		if err != nil {
-			return 0, err
-		}
-		newest = max(newest, sum.UpdatedAt)
-	}
-	return max(newest-specialist.Time(d.Milliseconds()), 1), nil
-}
-
-// dateOf reads a date, or a date and a time.
-func dateOf(text string) (specialist.Time, error) {
-	t, err := time.Parse(time.RFC3339, text)
+	c, states, err := guards.LoadAnyGuards(a.App, path)
 	if err != nil {
-		t, err = time.Parse(time.DateOnly, text)
+		return nil, command.Fail(command.ExitUsage, err)
 	}
-	return specialist.TimeOf(t), err
+	return &jobs.Guards{Machine: c, States: states}, nil
 }
 
 // text says what is tried.

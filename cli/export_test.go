@@ -16,6 +16,7 @@ import (
 	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/guardlog"
+	"github.com/dialai/dialai/internal/jobs"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
@@ -84,13 +85,13 @@ var JSONLines = map[string]any{
 	"`dialai replay`":         guardlog.ReplayLine{},
 	"`dialai guard demo`":     guards.DemoLine{},
 
-	"`dialai backtest`":       render.BacktestLine{},
-	"A flip":                  render.FlipLine{},
+	"`dialai backtest`":       jobs.BacktestLine{},
+	"A flip":                  jobs.FlipLine{},
 	"A step that changes":     guardlog.GateChange{},
-	"`dialai simulate`":       render.SimulationLine{},
-	"A part of the rounds":    render.PointLine{},
-	"A made-up voter":         render.VoterLine{},
-	"Something that happened": render.EventLine{},
+	"`dialai simulate`":       jobs.SimulationLine{},
+	"A part of the rounds":    jobs.PointLine{},
+	"A made-up voter":         jobs.VoterLine{},
+	"Something that happened": jobs.EventLine{},
 }
 
 // AtServer reports whether a command works at a server: one of the name, or that of a machine

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/internal/jobs"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -99,14 +100,14 @@ func sinceTime(text string, before specialist.Time) (specialist.Time, error) {
 	if text == "" {
 		return 0, nil
 	}
-	if t, err := dateOf(text); err == nil {
-		return t - 1, nil
-	}
-	d, err := command.ParseDays(text)
-	if err != nil || d <= 0 {
+	at, ago, err := jobs.ParseSince(text)
+	switch {
+	case err != nil:
 		return 0, command.Hinted(command.Usage("--since is %q", text), "it is a date such as 2026-01-31, or how long ago, such as 30d or 2h")
+	case ago == 0:
+		return at - 1, nil
 	}
-	return max(before-specialist.Time(d.Milliseconds()), 1), nil
+	return max(before-specialist.Time(ago.Milliseconds()), 1), nil
 }
 
 // sessions lists the newest sessions of a query, the newest last; all of them page by page.

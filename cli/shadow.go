@@ -31,7 +31,7 @@ func (a *app) loadShadow(path string) (*guardlog.Shadow, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c, states, err = guards.GuardsOf(m); err != nil {
+		if c, states, err = guard.OfMachine(m); err != nil {
 			return nil, err
 		}
 	} else if err := machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {

@@ -30,12 +30,6 @@ type simulateFlags struct {
 	inputFlags
 }
 
-// What a simulation may be asked for.
-const (
-	mostRounds = 1_000_000
-	mostRuns   = 10_000
-)
-
 func (a *app) simulateCommand() *cobra.Command {
 	f := &simulateFlags{}
 	cmd := &cobra.Command{
@@ -92,17 +86,17 @@ Exit codes: 0 done, 2 wrong usage or file.`,
 
 func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) error {
 	switch {
-	case f.rounds < 1 || f.rounds > mostRounds:
-		return command.Usage("--rounds is %d: it may be 1 to %d", f.rounds, mostRounds)
-	case f.runs < 1 || f.runs > mostRuns:
-		return command.Usage("--runs is %d: it may be 1 to %d", f.runs, mostRuns)
+	case f.rounds < 1 || f.rounds > simulate.MaxRounds:
+		return command.Usage("--rounds is %d: it may be 1 to %d", f.rounds, simulate.MaxRounds)
+	case f.runs < 1 || f.runs > simulate.MaxRuns:
+		return command.Usage("--runs is %d: it may be 1 to %d", f.runs, simulate.MaxRuns)
 	case len(args) == 0 && f.spec == "":
 		return command.Hinted(command.Usage("dialai simulate: name a machine file, or a panel with --spec"), "dialai simulate --help shows a panel")
 	}
 	if err := command.OneStdin(command.StdinUse{What: "the machine file", Is: len(args) > 0 && args[0] == "-"}, command.StdinUse{What: "the panel", Is: f.spec == "-"}, command.StdinUse{What: "the input of --input -", Is: f.input == "-"}); err != nil {
 		return err
 	}
-	c := simulate.Config{Registry: a.Registry, Rounds: f.rounds, Runs: f.runs, Seed: f.seed, Example: example}
+	c := simulate.Config{Registry: a.Registry, Rounds: f.rounds, Runs: f.runs, Seed: f.seed, Example: payloads.Example}
 	var err error
 	if len(args) > 0 {
 		if c.Machine, err = a.LoadMachine(args[0]); err != nil {
@@ -138,15 +132,6 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 	}
 	out := bufio.NewWriter(a.Out)
 	return errors.Join(a.Simulation(out, r), out.Flush())
-}
-
-// example returns a payload with what the parameters of a transition require; nil if that
-// is nothing.
-func example(parameters []byte) []byte {
-	if text := payloads.Skeleton(parameters); text != "" {
-		return []byte(text)
-	}
-	return nil
 }
 
 // panel reads the panel, or makes one for the machine.

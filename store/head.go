@@ -81,12 +81,6 @@ func (r reader) places(ctx context.Context) (h Head, err error) {
 	return h, err
 }
 
-// Newest returns the place of the newest record of any session, 0 if there is none.
-func (s *SQLite) Newest(ctx context.Context) (int64, error) {
-	h, err := reader{s.read}.places(ctx)
-	return h.Log, translate(err)
-}
-
 // headAt returns the hash that a head with those places has here.
 func (r reader) headAt(ctx context.Context, at Head) (h session.Hash, err error) {
 	sum := sha256.New()

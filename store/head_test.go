@@ -119,7 +119,7 @@ func TestOnProgress(t *testing.T) {
 		s.OnProgress(func(d, of int64) { done, all = d, of })
 		report, err := s.Verify(a.ctx, session.NewPrograms())
 		a.ok(err)
-		if newest, err := s.Newest(a.ctx); err != nil || done == 0 || done != all || newest != all || int64(report.Records) < all {
+		if newest, err := s.Place(a.ctx); err != nil || done == 0 || done != all || newest != all || int64(report.Records) < all {
 			t.Errorf("Verify told of %d of %d records; the newest is %d (%v)", done, all, newest, err)
 		}
 		done, all = 0, 0

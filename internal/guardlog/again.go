@@ -25,11 +25,12 @@ type GateChange struct {
 
 // GatesAgain is what other guards make of the recorded steps.
 type GatesAgain struct {
-	Steps       int          `json:"steps"`
-	Allowed     int          `json:"newlyAllowed"`
-	Refused     int          `json:"newlyRefused"`
-	Undecidable int          `json:"undecidable"` // the log holds too little
-	changes     []GateChange // in the order of sessions
+	Steps       int `json:"steps"`
+	Allowed     int `json:"newlyAllowed"`
+	Refused     int `json:"newlyRefused"`
+	Undecidable int `json:"undecidable"` // the log holds too little
+	// Changes are the steps on which the guards decide otherwise, in the order of sessions.
+	Changes []GateChange `json:"-"`
 }
 
 // Judge judges the steps of one session, which its records hold.
@@ -59,11 +60,8 @@ func (g *GatesAgain) step(s *session.Session, rec *guard.LogRecord, r guard.Repl
 	} else {
 		g.Refused++
 	}
-	g.changes = append(g.changes, GateChange{
+	g.Changes = append(g.Changes, GateChange{
 		Kind: "gate", Machine: s.Machine().Name(), SessionID: s.ID.String(), Seq: rec.Seq, State: rec.Input.FromState, TransitionName: rec.Input.Transition,
 		Allowed: now, Recorded: r.Recorded.String(), Now: r.Verdict.Status.String(), NowCodes: r.Verdict.Codes(),
 	})
 }
-
-// Changes returns the steps on which the guards decide otherwise, in the order of sessions.
-func (g *GatesAgain) Changes() []GateChange { return g.changes }

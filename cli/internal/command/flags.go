@@ -2,9 +2,7 @@ package command
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,18 +31,6 @@ func OneOf(flag, value string, known ...string) error {
 	}
 	last := len(names) - 1
 	return Hinted(Usage("--%s is %q, it may be %s or %s", flag, value, strings.Join(names[:last], ", "), names[last]), "%s", machine.DidYouMean(value, names))
-}
-
-// ParseDays reads a duration as Go writes it, or a number of days.
-func ParseDays(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.ParseFloat(days, 64)
-		if err != nil || !(n < 1e5) {
-			return 0, fmt.Errorf("%q is no number of days", days)
-		}
-		return time.Duration(n * float64(24*time.Hour)), nil
-	}
-	return time.ParseDuration(text)
 }
 
 // Needed marks a flag that a command does nothing without.

@@ -48,7 +48,7 @@ func LoadAnyGuards(a *command.App, path string) (*guard.Config, map[string]*guar
 	if err != nil {
 		return nil, nil, err
 	}
-	return GuardsOf(m)
+	return guard.OfMachine(m)
 }
 
 // ParseGuards reads a guards file. Without a profile it has compat.
@@ -77,30 +77,4 @@ func LintGuards(path string, data []byte) (findings []machine.Problem, err error
 		return found.Problems, nil
 	}
 	return nil, err
-}
-
-// GuardsOf returns the guards of a machine: those of the machine, and those of
-// states with a section of their own.
-func GuardsOf(m *machine.Machine) (*guard.Config, map[string]*guard.Config, error) {
-	def := m.Definition()
-	var base *guard.Config
-	if def.Guards != nil {
-		base, _ = guard.Parse(def.Guards, false) // it was checked when the file was loaded
-	}
-	states := map[string]*guard.Config{}
-	for _, s := range def.States {
-		if s.Guards == nil {
-			continue
-		}
-		section, err := guard.Merge(def.Guards, s.Guards)
-		if err != nil {
-			return nil, nil, err
-		}
-		c, problems := guard.Parse(section, false)
-		if len(problems) > 0 {
-			return nil, nil, &guard.ConfigError{Path: s.Name, Problems: problems}
-		}
-		states[s.Name] = c
-	}
-	return base, states, nil
 }

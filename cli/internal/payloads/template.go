@@ -46,3 +46,12 @@ func Completed(schema string, given json.RawMessage, value func(Schema) string) 
 	}
 	return s.object(jsontext.ReadObject(given), value)
 }
+
+// Example returns a payload with what the parameters of a transition require; nil if that
+// is nothing.
+func Example(parameters []byte) []byte {
+	if text := Skeleton(parameters); text != "" {
+		return []byte(text)
+	}
+	return nil
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/guardlog"
+	"github.com/dialai/dialai/internal/jobs"
 	"github.com/dialai/dialai/internal/lab/backtest"
 	"github.com/dialai/dialai/internal/trust"
 )
@@ -30,7 +31,7 @@ const mostFlips = 20
 func (b *Backtest) Flip(f backtest.Flip) error {
 	switch {
 	case b.JSON:
-		return JSON(b.Out, FlipLine{"flip", f})
+		return JSON(b.Out, jobs.FlipOf(f))
 	case len(b.flips) < mostFlips:
 		b.flips = append(b.flips, f)
 	default:
@@ -39,26 +40,10 @@ func (b *Backtest) Flip(f backtest.Flip) error {
 	return nil
 }
 
-// FlipLine is one round that is decided otherwise.
-type FlipLine struct {
-	Kind string `json:"kind"` // flip
-	backtest.Flip
-}
-
-// BacktestLine is a state, a machine or the sum, as --json shows it.
-type BacktestLine struct {
-	Kind string `json:"kind"` // state, machine or summary
-	backtest.Result
-	Sessions   int                  `json:"sessions,omitempty"`
-	Verdicts   *int                 `json:"verdicts,omitempty"`   // given again, without changes
-	Reproduced *int                 `json:"reproduced,omitempty"` // of those, with the same outcome
-	Guards     *guardlog.GatesAgain `json:"guards,omitempty"`
-}
-
 // Print prints what a back-test came to.
 func (b *Backtest) Print(r *backtest.Report) error {
 	if b.JSON {
-		return b.printJSON(r)
+		return Lines(b.Out, jobs.BacktestLines(r, b.Gates, b.Changed))
 	}
 	if !b.Quiet {
 		b.head(r)
@@ -69,26 +54,6 @@ func (b *Backtest) Print(r *backtest.Report) error {
 	}
 	b.foot(r)
 	return nil
-}
-
-func (b *Backtest) printJSON(r *backtest.Report) error {
-	var lines []any
-	if b.Gates != nil {
-		for _, c := range b.Gates.Changes() {
-			lines = append(lines, c)
-		}
-	}
-	for _, s := range r.States {
-		lines = append(lines, BacktestLine{Kind: "state", Result: s})
-	}
-	for _, m := range r.Machines {
-		lines = append(lines, BacktestLine{Kind: "machine", Result: m})
-	}
-	sum := BacktestLine{Kind: "summary", Result: r.Total, Sessions: r.Sessions, Guards: b.Gates}
-	if !b.Changed {
-		sum.Verdicts, sum.Reproduced = &r.Verdicts, &r.Reproduced
-	}
-	return Lines(b.Out, append(lines, sum))
 }
 
 func (b *Backtest) head(r *backtest.Report) {
@@ -153,9 +118,9 @@ func (b *Backtest) details(r *backtest.Report) {
 		return
 	}
 	fmt.Fprintf(b.Out, "\nGuards:        %s judged again: %d newly allowed, %d newly refused, %d undecidable\n", Plural(b.Gates.Steps, "step"), b.Gates.Allowed, b.Gates.Refused, b.Gates.Undecidable)
-	for i, c := range b.Gates.Changes() {
+	for i, c := range b.Gates.Changes {
 		if i == mostFlips {
-			fmt.Fprintf(b.Out, "  and %d more: --json lists them all\n", len(b.Gates.Changes())-i)
+			fmt.Fprintf(b.Out, "  and %d more: --json lists them all\n", len(b.Gates.Changes)-i)
 			break
 		}
 		fmt.Fprintf(b.Out, "  session %s event %d, %s in %s: %s → %s %v\n", b.ID(c.SessionID), c.Seq, Clean(c.TransitionName), Clean(c.State), c.Recorded, c.Now, c.NowCodes)
@@ -229,20 +194,8 @@ func (b *Backtest) promise(m *backtest.Result) {
 	fmt.Fprintf(b.Out, "Promise:       %s: at most %s wrong with confidence %s; %s\n", Clean(m.Machine), percent(p.MaxError.Float()), p.Confidence, realised)
 }
 
-// AdoptedLine is one promise whose test begins with what a back-test found.
-type AdoptedLine struct {
-	Kind         string        `json:"kind"` // adopted
-	Machine      string        `json:"machine"`
-	State        string        `json:"state,omitempty"`
-	Promise      trust.Promise `json:"promise"`
-	PolicyDigest string        `json:"policyDigest"`
-	Pairs        int           `json:"pairs"`
-	Tried        int64         `json:"tried"`
-	SpecialistID string        `json:"specialistId"`
-}
-
 // Adopted prints that the test of a promise begins with what was found.
-func (st Style) Adopted(out *bufio.Writer, l *AdoptedLine) error {
+func (st Style) Adopted(out *bufio.Writer, l *jobs.AdoptedLine) error {
 	switch {
 	case st.JSON:
 		return JSON(out, l)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dialai/dialai/internal/jobs"
 	"github.com/dialai/dialai/internal/lab/plot"
 	"github.com/dialai/dialai/internal/lab/simulate"
 )
@@ -12,7 +13,7 @@ import (
 // Simulation prints what a simulation came to.
 func (st Style) Simulation(out *bufio.Writer, r *simulate.Report) error {
 	if st.JSON {
-		return printSimulationJSON(out, r)
+		return Lines(out, jobs.SimulationLines(r))
 	}
 	s := &r.Summary
 	if !st.Quiet {
@@ -119,41 +120,6 @@ func aboutEvent(e *simulate.Event) string {
 		When(e.Specialist != "", fmt.Sprintf(", %s, whose true p is %.3f", Clean(e.Specialist), e.TrueP)) +
 		When(e.Why != "", " ("+Clean(e.Why)+")") +
 		When(e.Tau > 0, ", tau "+e.Tau.String())
-}
-
-// The lines of a simulation, as --json shows them.
-type (
-	PointLine struct {
-		Kind string `json:"kind"` // point
-		simulate.Point
-	}
-	VoterLine struct {
-		Kind string `json:"kind"` // specialist
-		simulate.Record
-	}
-	EventLine struct {
-		Kind string `json:"kind"` // event
-		simulate.Event
-	}
-	SimulationLine struct {
-		Kind    string `json:"kind"` // summary
-		Machine string `json:"machine"`
-		simulate.Summary
-	}
-)
-
-func printSimulationJSON(out *bufio.Writer, r *simulate.Report) error {
-	var lines []any
-	for _, p := range r.Curve {
-		lines = append(lines, PointLine{"point", p})
-	}
-	for _, v := range r.Voters {
-		lines = append(lines, VoterLine{"specialist", v})
-	}
-	for _, e := range r.Events {
-		lines = append(lines, EventLine{"event", e})
-	}
-	return Lines(out, append(lines, SimulationLine{"summary", r.Machine, r.Summary}))
 }
 
 // Curves draws the learning curves.

@@ -17,6 +17,7 @@ import (
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
@@ -196,10 +197,10 @@ func (f *grantFlags) grants() (list []control.Grant, err error) {
 }
 
 // expiry returns when something is over that is told as a time from a moment on.
-func expiry(text string, from specialist.Time) (specialist.Time, error) {
-	d, err := command.ParseDays(text)
+func expiry(expires string, from specialist.Time) (specialist.Time, error) {
+	d, err := text.ParseDays(expires)
 	if err != nil || d < time.Millisecond {
-		return 0, command.Usage("--expires is %q: it must be a number and a unit, such as 90d or 12h", text)
+		return 0, command.Usage("--expires is %q: it must be a number and a unit, such as 90d or 12h", expires)
 	}
 	return from + specialist.Time(d.Milliseconds()), nil
 }
@@ -309,7 +310,7 @@ func (k *keys) rotateCommand() *cobra.Command {
 			var until specialist.Time
 			var err error
 			if overlap != "" {
-				if d, err = command.ParseDays(overlap); err != nil || d < 0 {
+				if d, err = text.ParseDays(overlap); err != nil || d < 0 {
 					return command.Usage("--overlap is %q: it must be a number and a unit, such as 90d or 12h", overlap)
 				}
 			}

@@ -55,7 +55,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		c.HumanMinutes = DefaultHumanMinutes
 	}
 	f := &fold{
-		Config: &c, changed: c.Policy.changed() || c.Cold, report: &Report{},
+		Config: &c, changed: c.Policy.Changed() || c.Cold, report: &Report{},
 		learned: map[string]learned{}, kept: map[string]bool{}, seeds: map[seedKey]*trust.Seed{}, books: map[string]map[trust.Key]trust.Tally{},
 		tracks: map[specialist.SessionID]*track{},
 	}

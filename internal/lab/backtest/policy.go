@@ -36,8 +36,20 @@ type Policy struct {
 // ErrPolicy is wrapped by every error about a policy that cannot be tried.
 var ErrPolicy = errors.New("this policy cannot be tried")
 
-// changed reports whether p changes anything.
-func (p *Policy) changed() bool {
+// Check returns why nothing can be decided by a policy, whatever the machine; errors wrap
+// ErrPolicy.
+func (p *Policy) Check() error {
+	switch {
+	case p.Threshold != nil && p.Risk != nil:
+		return fmt.Errorf("%w: threshold and risk: give one of them, rounds are decided by one", ErrPolicy)
+	case p.Risk != nil && p.Arbiter != nil && p.Arbiter.StrategyFnName != machine.Bayes:
+		return fmt.Errorf("%w: risk needs the strategy %s, which alone keeps promises", ErrPolicy, machine.Bayes)
+	}
+	return nil
+}
+
+// Changed reports whether p changes anything.
+func (p *Policy) Changed() bool {
 	return p.Arbiter != nil || p.Threshold != nil || p.Risk != nil || p.Roster != nil || len(p.Drop) > 0
 }
 
@@ -48,7 +60,7 @@ func (p *Policy) keeps(id string) bool {
 
 // apply returns the machine that p makes of a recorded one.
 func (p *Policy) apply(m *machine.Machine) (*machine.Machine, error) {
-	if !p.changed() {
+	if !p.Changed() {
 		return m, nil
 	}
 	def := *m.Definition()

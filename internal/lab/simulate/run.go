@@ -44,6 +44,12 @@ type Config struct {
 	Progress func(done, of int)
 }
 
+// What a simulation may be asked for.
+const (
+	MaxRounds = 1_000_000
+	MaxRuns   = 10_000
+)
+
 // epoch is when a simulation begins: the first moment of 2026, in ms.
 const epoch = 1_767_225_600_000
 
