@@ -1,12 +1,13 @@
 // Package control says what a server must remember beside its sessions: keys, receipts of
-// requests, its audit log, published machines, claims of questions, and webhooks.
+// requests, its audit log, published machines, claims of questions, webhooks, and jobs.
 //
 //	control.go   the contract of a Store, and what it writes
 //	key.go       keys: credentials, what they grant, when they are good
 //	receipt.go   requests that are answered once
 //	audit.go     the log of who did what, chained by hashes
 //	webhook.go   who is told what happens, and what they are still to be told
-//	memory.go    a Store in memory, with memory_webhook.go
+//	job.go       work that takes longer than a request may
+//	memory.go    a Store in memory, with memory_webhook.go and memory_job.go
 //
 // Nothing here reads a clock: whoever calls says what time it is. Store/storetest tests the
 // contract line by line, for the form in memory and the one in a file.
@@ -68,6 +69,13 @@ type Store interface {
 	// StepTime returns for how long a session was stepped, as it was kept last; the zero
 	// StepTime if that was not.
 	StepTime(ctx context.Context, tenant, sessionID string) (StepTime, error)
+	// Job returns a job, or ErrNotFound. One that has not ended, and whose process is gone, has
+	// failed with the code JobLost, also where that is written nowhere.
+	Job(ctx context.Context, id string) (Job, error)
+	// Jobs returns jobs in the order in which they were added, without their requests.
+	Jobs(ctx context.Context, q Query) ([]Job, error)
+	// JobResult returns what came of a job: JobStep.Result and Finding, or ErrNotFound.
+	JobResult(ctx context.Context, id string) (result, finding []byte, err error)
 	// Audit returns the records of the audit log in the order in which they were written,
 	// those of all processes together.
 	Audit(ctx context.Context, q Query) ([]Record, error)
@@ -99,6 +107,11 @@ type Changes struct {
 	Walk       *Walk      // ErrStale
 	Deliveries []Delivery // stored, to be sent from the first attempt on; ErrNotFound without the webhook
 	Attempt    *Attempt   // ErrStale
+
+	// Job is added, queued in this process; ErrExists. Jobs that have ended JobLifetime before
+	// its CreatedAt, or were added then and have not ended, are forgotten.
+	Job     *Job
+	JobStep *JobStep // ErrStale, ErrNotFound
 }
 
 // A KeyTime is a key and a moment.

@@ -33,6 +33,7 @@ type shared struct {
 	claims   map[question]Claim
 	stepped  map[question]StepTime
 	hooks    hooks
+	jobs     jobs
 	audit    []Record          // Place is the index and one
 	ends     map[string]Record // the newest of each process
 }
@@ -148,6 +149,7 @@ func (m *Memory) Commit(ctx context.Context, c Changes) error {
 		m.stepped[question{c.Stepped.Tenant, c.Stepped.SessionID}] = *c.Stepped
 	}
 	m.hooks.change(&c)
+	m.jobs.change(&c, m.process)
 	return nil
 }
 
@@ -178,6 +180,9 @@ func (m *Memory) refuse(c *Changes) error {
 		if is && held.Subject != c.Claim.Subject && c.Claim.At < held.ExpiresAt {
 			return &ClaimedError{held}
 		}
+	}
+	if err := m.jobs.refuse(c); err != nil {
+		return err
 	}
 	return m.hooks.refuse(c)
 }

@@ -98,6 +98,7 @@ type controlStatements struct {
 	findClaim, putClaim, unclaim, purgeClaims *sql.Stmt
 	putStepTime                               *sql.Stmt
 	hooks                                     webhookStatements
+	jobs                                      jobStatements
 }
 
 func (st *controlStatements) prepare(p *preparer) {
@@ -125,6 +126,7 @@ func (st *controlStatements) prepare(p *preparer) {
 	p.prepare(&st.purgeClaims, `DELETE FROM claims WHERE expires_at<=?`)
 	p.prepare(&st.putStepTime, `INSERT OR REPLACE INTO step_times (tenant, session_id, resumes, msec) VALUES (?,?,?,?)`)
 	st.hooks.prepare(p)
+	st.jobs.prepare(p)
 }
 
 const (
@@ -302,7 +304,7 @@ func (c *Control) write(ctx context.Context, changes *control.Changes) error {
 			return err
 		}
 	}
-	for _, write := range []func(context.Context, *control.Changes) error{c.writeEnd, c.writeKeys, c.writeMachine, c.writeClaim, c.writeStepTime, c.writeWebhooks} {
+	for _, write := range []func(context.Context, *control.Changes) error{c.writeEnd, c.writeKeys, c.writeMachine, c.writeClaim, c.writeStepTime, c.writeWebhooks, c.writeJob} {
 		if err := write(ctx, changes); err != nil {
 			return err
 		}

@@ -383,8 +383,8 @@ func TestControlListsGoByIndexes(t *testing.T) {
 	})
 }
 
-// TestControlUpgrade: a file of the version before has webhooks after it was opened, and loses
-// nothing.
+// TestControlUpgrade: a file of the version before has webhooks and jobs after it was opened, and
+// loses nothing.
 func TestControlUpgrade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dialai.db.control")
 	withControl(t, path, func(c *store.Control) {
@@ -392,7 +392,7 @@ func TestControlUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	execRaw(t, path, `DROP TABLE step_times; DROP TABLE webhooks; DROP TABLE deliveries; DELETE FROM goose_db_version WHERE version_id>1; DELETE FROM migrations WHERE version>1`)
+	execRaw(t, path, `DROP TABLE step_times; DROP TABLE jobs; DROP TABLE results; DROP TABLE webhooks; DROP TABLE deliveries; DELETE FROM goose_db_version WHERE version_id>1; DELETE FROM migrations WHERE version>1`)
 	for range 2 {
 		withControl(t, path, func(c *store.Control) {
 			if _, err := c.Key(t.Context(), "a"); err != nil {
@@ -403,6 +403,9 @@ func TestControlUpgrade(t *testing.T) {
 			}
 			if list, err := c.Webhooks(t.Context(), control.Query{}); err != nil || len(list) != 0 {
 				t.Errorf("the webhooks are %v (%v)", list, err)
+			}
+			if list, err := c.Jobs(t.Context(), control.Query{}); err != nil || len(list) != 0 {
+				t.Errorf("the jobs are %v (%v)", list, err)
 			}
 		})
 	}
