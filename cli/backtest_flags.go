@@ -140,8 +140,10 @@ func parseRisk(text string) (*machine.Risk, error) {
 	if r.MaxError, err = strconv.ParseFloat(strings.TrimSpace(most), 64); err == nil && two {
 		r.Confidence, err = strconv.ParseFloat(strings.TrimSpace(confidence), 64)
 	}
-	inside := func(p float64) bool { return p >= 1e-9 && p <= 1-1e-9 } // counted in billionths
-	if err != nil || !inside(r.MaxError) || !inside(r.Confidence) {
+	if err == nil {
+		err = (&backtest.Policy{Risk: r}).Check()
+	}
+	if err != nil {
 		return nil, command.Hinted(command.Usage("--risk is %q", text), "it is maxError,confidence, both between 0 and 1, such as 0.05,0.9")
 	}
 	return r, nil

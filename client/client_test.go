@@ -770,7 +770,24 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 	},
 	"list-decisions": func(ctx context.Context, c *client.Client) error { return first(c.Decisions(ctx, "m/1", "s")) },
 	"list-exemplars": func(ctx context.Context, c *client.Client) error { return first(c.Exemplars(ctx, "m/1", "s")) },
-	"check-steps":    func(ctx context.Context, c *client.Client) error { _, err := c.Check(ctx, api.Checking{}); return err },
+	"create-job": func(ctx context.Context, c *client.Client) error {
+		_, err := c.CreateJob(ctx, api.NewJob{}, client.Write{})
+		return err
+	},
+	"list-jobs": func(ctx context.Context, c *client.Client) error {
+		return first(c.Jobs(ctx, client.JobQuery{Kind: "verify", Status: "done", OldestFirst: true}))
+	},
+	"get-job":    func(ctx context.Context, c *client.Client) error { _, err := c.Job(ctx, "j", time.Second); return err },
+	"cancel-job": func(ctx context.Context, c *client.Client) error { _, err := c.CancelJob(ctx, "j"); return err },
+	"get-job-result": func(ctx context.Context, c *client.Client) error {
+		_, err := c.JobResult(ctx, "j")
+		return err
+	},
+	"adopt-policy": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Adopt(ctx, "m/1", api.Adopting{}, client.Write{})
+		return err
+	},
+	"check-steps": func(ctx context.Context, c *client.Client) error { _, err := c.Check(ctx, api.Checking{}); return err },
 
 	"start-session": func(ctx context.Context, c *client.Client) error {
 		_, err := c.Start(ctx, api.Start{}, client.Write{Wait: 1})

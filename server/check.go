@@ -22,15 +22,9 @@ func (s *Server) registerCheck() {
 
 // check judges steps, each with those before it.
 func (s *Server) check(_ context.Context, _ *Principal, in *checkIn) (*checkOut, error) {
-	var config *guard.Config
-	err := machine.ParseSection("config.json", in.Body.Config, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
-		config, problems = guard.ParseAs(section, guard.Profile(cmp.Or(in.Body.Profile, string(guard.Compat))))
-		return problems
-	})
+	config, err := parseGuards("config.json", in.Body.Config, guard.Profile(cmp.Or(in.Body.Profile, string(guard.Compat))))
 	if err != nil {
-		p := problemOf(err)
-		p.Code = "invalid_guards"
-		return nil, p
+		return nil, err
 	}
 	if config.Classifier != nil {
 		return nil, bad("bad_request", "the guards have a classifier, which is not asked here: remove it")
@@ -52,4 +46,18 @@ func (s *Server) check(_ context.Context, _ *Principal, in *checkIn) (*checkOut,
 		out.Body.Verdicts[i] = guard.AppendResult(nil, v, metrics, config.Profile)
 	}
 	return out, nil
+}
+
+// parseGuards reads guards; profile is that of guards that do not say.
+func parseGuards(name string, text json.RawMessage, profile guard.Profile) (config *guard.Config, err error) {
+	err = machine.ParseSection(name, text, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+		config, problems = guard.ParseAs(section, profile)
+		return problems
+	})
+	if err != nil {
+		p := problemOf(err)
+		p.Code = "invalid_guards"
+		return nil, p
+	}
+	return config, nil
 }

@@ -27,8 +27,8 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// newRequestID returns an id for a request.
-func newRequestID() string { return uuid.NewString() }
+// newID returns an id that nothing else has.
+func newID() string { return uuid.NewString() }
 
 // wrap puts around the operations what every request goes through.
 func (s *Server) wrap() http.Handler {

@@ -33,7 +33,7 @@ func (s *Server) routeOf(r *http.Request) string {
 // logged gives a request its id, and tells of it when it is answered.
 func (s *Server) logged(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began, id := time.Now(), newRequestID()
+		began, id := time.Now(), newID()
 		h := w.Header()
 		h.Set("Dialai-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")

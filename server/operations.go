@@ -129,6 +129,7 @@ func (s *Server) register() {
 	s.registerAdmin()
 	s.registerWebhooks()
 	s.registerCheck()
+	s.registerJobs()
 }
 
 type aboutAnswer struct{ Body api.About }
@@ -185,12 +186,9 @@ func etag(at *session.Session) string { return strconv.Quote(strconv.FormatInt(a
 // settled waits, if that is asked for, until nothing of a session goes on by itself, and
 // returns it as it is then.
 func (s *Server) settled(ctx context.Context, at *session.Session, asked string) (*session.Session, bool, error) {
-	var wait time.Duration
-	if asked != "" {
-		var err error
-		if wait, err = time.ParseDuration(asked); err != nil || wait < 0 {
-			return nil, false, bad("bad_request", "wait is %q, not a time such as 30s", asked)
-		}
+	wait, err := s.waitOf(asked)
+	if err != nil {
+		return nil, false, err
 	}
 	var changed <-chan struct{}
 	if wait > 0 {
@@ -198,7 +196,7 @@ func (s *Server) settled(ctx context.Context, at *session.Session, asked string)
 		changed, end = s.changes.watch(at.ID)
 		defer end()
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(wait, s.config.WaitMax))
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
 		if fresh, err := s.config.Runner.Session(context.WithoutCancel(ctx), at.ID); err != nil {
@@ -214,6 +212,18 @@ func (s *Server) settled(ctx context.Context, at *session.Session, asked string)
 			return at, false, nil
 		}
 	}
+}
+
+// waitOf returns how long a request may wait; "" is not at all.
+func (s *Server) waitOf(asked string) (time.Duration, error) {
+	if asked == "" {
+		return 0, nil
+	}
+	wait, err := time.ParseDuration(asked)
+	if err != nil || wait < 0 {
+		return 0, bad("bad_request", "wait is %q, not a time such as 30s", asked)
+	}
+	return min(wait, s.config.WaitMax), nil
 }
 
 // isSettled reports whether nothing of a session goes on by itself.

@@ -12,6 +12,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/internal/lab/backtest"
+	"github.com/dialai/dialai/internal/lab/simulate"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -42,6 +44,8 @@ var kinds = []struct {
 	{runner.ErrUnknownStrategy, http.StatusUnprocessableEntity, "unknown_strategy", 2, false},
 	{runner.ErrIllegal, http.StatusUnprocessableEntity, "", 1, false},
 	{runner.ErrQuota, http.StatusTooManyRequests, "quota_exceeded", 1, true},
+	{backtest.ErrPolicy, http.StatusUnprocessableEntity, "bad_policy", 2, false},
+	{simulate.ErrPanel, http.StatusUnprocessableEntity, "bad_panel", 2, false},
 	{session.ErrCursor, http.StatusBadRequest, "bad_cursor", 2, false},
 	{session.ErrBusy, http.StatusServiceUnavailable, "store_busy", 1, true},
 	{store.ErrFull, http.StatusInsufficientStorage, "store_full", 1, true},
@@ -225,6 +229,17 @@ var explained = map[string]string{
 	"address_not_allowed":    "Nothing is sent to that address: it is private, or not reached by https. DIALAI_WEBHOOK_ALLOW, where the server runs, allows others.",
 	"webhook_off":            "The webhook is switched off. Switch it on first.",
 	"too_many_webhooks":      "There are as many webhooks as there may be. Delete one.",
+	"too_many_jobs":          "As many jobs wait as may. Wait until one is done, or cancel one.",
+	"job_not_done":           "The job has not ended yet. GET it with wait=30s until it has.",
+	"job_failed":             "The job has failed, so there is no result. The job says why.",
+	"job_cancelled":          "The job was cancelled, so there is no result.",
+	"job_ended":              "The job has ended. There is nothing to cancel.",
+	"bad_policy":             "The policy cannot be tried: it contradicts itself, or the machine.",
+	"bad_panel":              "The panel does not fit the machine.",
+	"promises_nothing":       "The policy that was tried promises nothing, so there is nothing to adopt.",
+	"exceeded":               "The back-test exceeds a limit that was set for it, so nothing of it is adopted.",
+	"driven":                 "Sessions of the store are carried on. Rebuild it where nobody does: dialai serve --drive off.",
+	"memory_store":           "The store is in memory: there is no file to check.",
 	"not_implemented":        "This is not in this version.",
 	"precondition_required":  "The request has to say what it is about: the round and the digest of the question, as they were seen.",
 	"illegal_transition":     "The transition cannot be chosen here. The question lists those that can.",

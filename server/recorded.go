@@ -107,7 +107,7 @@ func (s *Server) shownOnce(ctx context.Context, changes control.Changes, status 
 func (s *Server) concluded(r *http.Request, p *Principal, kept *keptWriter, entry control.Entry, done control.Changes) {
 	status := cmp.Or(kept.status, http.StatusInternalServerError) // of a panic nothing was written yet
 	entry.At, entry.Result = s.now(), http.StatusText(status)
-	if made := kept.Header().Get("Location"); status == http.StatusCreated && made != "" {
+	if made := kept.Header().Get("Location"); (status == http.StatusCreated || status == http.StatusAccepted) && made != "" {
 		entry.Target = made
 	}
 	done.Entries = []control.Entry{entry}

@@ -38,6 +38,7 @@ import (
 	"github.com/dialai/dialai/server/mcp"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
 )
 
 // A request goes through these, in this order: recover, request id, host, origin, size
@@ -87,6 +88,10 @@ type Config struct {
 	// Rates bound what a key may ask for; the zero value bounds nothing.
 	Rates   Rates
 	Version string
+	// Registry has the arbiters of simulations that are somebody's own code, and Example returns a
+	// payload that the parameters of a transition are likely to accept; nil knows none.
+	Registry strategies.Registry
+	Example  func(parameters []byte) []byte
 	// Metrics count what is done, and are shown at /metrics; nil counts nothing.
 	Metrics *prom.Metrics
 	// Spans are told of requests; nil is told nothing.
@@ -119,6 +124,7 @@ type Server struct {
 	limits  *limits
 	parsed  parsed
 	notes   notes
+	jobs    *jobQueue
 	closing chan struct{}
 	close   func()
 
@@ -144,6 +150,7 @@ func New(c Config) *Server {
 	if c.Shared {
 		s.changes.follow = s.hub.follow
 	}
+	s.jobs = newJobs(s)
 	s.close = sync.OnceFunc(func() { close(s.closing) })
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, describe(c.Version))
@@ -217,6 +224,7 @@ func (s *Server) Serve(ctx context.Context, l Listening) error {
 	}
 	_ = shown.Close()
 	work.Wait()
+	s.jobs.close()
 	s.hub.close()
 	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
 		return why

@@ -51,7 +51,7 @@ func (s *Server) start(ctx context.Context, p *Principal, in *startIn) (*session
 	o := runner.StartOptions{Meta: in.Body.MetaJSON, Mode: machine.Mode(in.Body.Mode), Defaults: in.Body.Defaults, Actor: p.actor(m.Name()), Undriven: in.Body.Drive != nil && !*in.Body.Drive}
 	if in.Body.Seed != "" {
 		if o.Seed, err = strconv.ParseUint(in.Body.Seed, 10, 64); err != nil {
-			return nil, bad("bad_request", "seed is %q, not a whole number from 0 to 18446744073709551615", in.Body.Seed)
+			return nil, badSeed(in.Body.Seed)
 		}
 	}
 	if h := in.Body.Human; h != "" {

@@ -150,7 +150,7 @@ func (o operations) Do(ctx context.Context, c mcp.Call) mcp.Answer {
 	own := *p // which notes what this request reads
 	own.reads, own.payload, own.Method = nil, false, cmp.Or(c.Spoken, p.Method)
 	at.RawQuery = c.Query.Encode()
-	ctx = context.WithValue(context.WithValue(ctx, principalKey{}, &own), requestKey{}, cmp.Or(requestID(ctx), newRequestID()))
+	ctx = context.WithValue(context.WithValue(ctx, principalKey{}, &own), requestKey{}, cmp.Or(requestID(ctx), newID()))
 	from, _ := ctx.Value(addressKey{}).(string)
 	r := (&http.Request{
 		Method: c.Method, URL: at, RequestURI: at.RequestURI(), Host: "localhost", RemoteAddr: cmp.Or(from, "stdio"), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

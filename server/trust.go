@@ -2,10 +2,16 @@ package server
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/jobs"
+	"github.com/dialai/dialai/internal/lab/backtest"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
@@ -28,6 +34,7 @@ func (s *Server) registerTrust() {
 	add(s, operation{id: "list-collapse", method: http.MethodGet, path: of + "/collapse", summary: "How far the states of a machine do without humans", needs: mayRead}, s.collapses)
 	add(s, operation{id: "get-collapse", method: http.MethodGet, path: of + "/collapse/{state}", summary: "How far a state does without humans, and what is missing for more", needs: mayRead}, s.collapse)
 	add(s, operation{id: "list-humans", method: http.MethodGet, path: of + "/humans", summary: "Who may give orders in a state, and review what was decided there", needs: mayRead}, s.humansIn)
+	add(s, operation{id: "adopt-policy", method: http.MethodPost, path: of + "/adoptions", summary: "Let the live test of a policy's promise begin with what a back-test found, by a human's word", needs: mayRule, errors: []int{409, 422}}, s.adopt)
 	r := s.config.Runner
 	for _, o := range []struct {
 		name, summary string
@@ -246,4 +253,67 @@ func (s *Server) order(ctx context.Context, p *Principal, in *orderIn, give func
 		return nil, err
 	}
 	return s.collapse(ctx, p, &collapseIn{in.Machine, in.State})
+}
+
+type adoptIn struct {
+	params.Machine
+	Body api.Adopting
+}
+
+type adoptOut struct{ Body api.Adopted }
+
+// adopt has the live tests of what a policy promises begin with what a job has found, by the word of
+// a human who is bound to the caller and takes part where the promise is made.
+func (s *Server) adopt(ctx context.Context, p *Principal, in *adoptIn) (*adoptOut, error) {
+	if err := mayOf(p, mayRule, in.Name); err != nil {
+		return nil, err
+	}
+	report, err := s.foundBy(ctx, p, in.Body.JobID, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := jobs.Adopt(ctx, s.config.Runner, report, runner.Adopting{Reason: in.Body.Reasoning, Actor: p.actor(in.Name)}, func(a *trust.Adoption) (machine.SpecialistID, error) {
+		return p.actingAs(in.Name, a.State, in.Body.SpecialistID, func() ([]string, bool, error) {
+			ids, err := s.config.Runner.Adopters(ctx, in.Name, machine.StateName(a.State))
+			return ids, !slices.Contains(ids, runner.Operator), err
+		})
+	})
+	return &adoptOut{api.Adopted{Adopted: lines}}, err
+}
+
+// foundBy returns what a back-test has found of a machine that may be adopted.
+func (s *Server) foundBy(ctx context.Context, p *Principal, id, machineName string) (*backtest.Report, error) {
+	j, err := s.config.Control.Job(ctx, id)
+	if errors.Is(err, control.ErrNotFound) || err == nil && (j.Tenant != p.Tenant || j.Kind != kindBacktest || j.Machine != "" && j.Machine != machineName) {
+		err = &session.NotFoundError{What: "Back-test of machine " + machineName, ID: id}
+	}
+	if err == nil {
+		err = notDone(&j)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if j.Outcome.Code != "" {
+		return nil, &api.Error{Status: http.StatusConflict, Code: j.Outcome.Code, Detail: j.Outcome.Detail, ExitCode: 1}
+	}
+	_, text, err := s.config.Control.JobResult(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var found finding
+	if text != nil {
+		if err := json.Unmarshal(text, &found); err != nil {
+			return nil, err
+		}
+	}
+	report := &backtest.Report{Trial: found.Trial}
+	for _, a := range found.Adoptions {
+		if a.Machine == machineName {
+			report.Adoptions = append(report.Adoptions, a)
+		}
+	}
+	if len(report.Adoptions) == 0 {
+		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Code: "promises_nothing", Detail: "this policy promises nothing, so there is nothing to adopt", Hint: "a back-test tries one with an arbiter of the strategy bayes and a risk", ExitCode: 2}
+	}
+	return report, nil
 }

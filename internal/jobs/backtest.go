@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/lab/backtest"
@@ -145,7 +146,7 @@ func RecordTrials(ctx context.Context, r *runner.Runner, report *backtest.Report
 // that who returns. in says why, and for the record as whom; the rest of it is not looked at. A line
 // is returned for each that was adopted, also with an error; errors are those of
 // [runner.Runner.Adopt].
-func Adopt(ctx context.Context, r *runner.Runner, found *backtest.Report, in runner.Adopting, who func(*trust.Adoption) (machine.SpecialistID, error)) (lines []AdoptedLine, err error) {
+func Adopt(ctx context.Context, r *runner.Runner, found *backtest.Report, in runner.Adopting, who func(*trust.Adoption) (machine.SpecialistID, error)) (lines []api.AdoptedPromise, err error) {
 	in.Trial = found.Trial
 	for _, in.Adoption = range found.Adoptions {
 		if in.SpecialistID, err = who(&in.Adoption); err != nil {
@@ -155,7 +156,7 @@ func Adopt(ctx context.Context, r *runner.Runner, found *backtest.Report, in run
 		if err != nil {
 			return lines, err
 		}
-		lines = append(lines, AdoptedLine{Kind: "adopted", Machine: done.Machine, State: done.State, Promise: done.Promise, PolicyDigest: done.PolicyDigest, Pairs: len(done.Pairs), Tried: done.Tried, SpecialistID: string(in.SpecialistID)})
+		lines = append(lines, api.AdoptedPromise{Kind: "adopted", Machine: done.Machine, State: done.State, Promise: done.Promise, PolicyDigest: done.PolicyDigest, Pairs: len(done.Pairs), Tried: done.Tried, SpecialistID: string(in.SpecialistID)})
 	}
 	return lines, nil
 }

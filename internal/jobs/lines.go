@@ -8,7 +8,6 @@ import (
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/lab/backtest"
 	"github.com/dialai/dialai/internal/lab/simulate"
-	"github.com/dialai/dialai/internal/trust"
 )
 
 // The lines in which --json prints what came of the work, and what is made of them where they
@@ -31,18 +30,6 @@ type BacktestLine struct {
 	Verdicts   *int                 `json:"verdicts,omitempty"`   // given again, without changes
 	Reproduced *int                 `json:"reproduced,omitempty"` // of those, with the same outcome
 	Guards     *guardlog.GatesAgain `json:"guards,omitempty"`
-}
-
-// AdoptedLine is one promise whose test begins with what a back-test found.
-type AdoptedLine struct {
-	Kind         string        `json:"kind"` // adopted
-	Machine      string        `json:"machine"`
-	State        string        `json:"state,omitempty"`
-	Promise      trust.Promise `json:"promise"`
-	PolicyDigest string        `json:"policyDigest"`
-	Pairs        int           `json:"pairs"`
-	Tried        int64         `json:"tried"`
-	SpecialistID string        `json:"specialistId"`
 }
 
 // BacktestLines returns the lines of a back-test behind those of its flips. gates is nil without

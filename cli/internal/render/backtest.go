@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/jobs"
@@ -195,7 +196,7 @@ func (b *Backtest) promise(m *backtest.Result) {
 }
 
 // Adopted prints that the test of a promise begins with what was found.
-func (st Style) Adopted(out *bufio.Writer, l *jobs.AdoptedLine) error {
+func (st Style) Adopted(out *bufio.Writer, l *api.AdoptedPromise) error {
 	switch {
 	case st.JSON:
 		return JSON(out, l)

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/driver"
@@ -315,7 +316,7 @@ func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) s
 	path, _ := a.StorePath() // it was opened
 	return server.Config{
 		Proxies: proxies, Ready: readyChecks(path), Issuer: f.oidc.Issuer, Variable: a.Env, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
-		Runner: e.Runner, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log, Shared: shared,
+		Registry: a.Registry, Example: payloads.Example, Runner: e.Runner, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log, Shared: shared,
 	}
 }
 

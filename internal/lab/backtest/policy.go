@@ -42,11 +42,16 @@ func (p *Policy) Check() error {
 	switch {
 	case p.Threshold != nil && p.Risk != nil:
 		return fmt.Errorf("%w: threshold and risk: give one of them, rounds are decided by one", ErrPolicy)
+	case p.Risk != nil && !(inside(p.Risk.MaxError) && inside(p.Risk.Confidence)):
+		return fmt.Errorf("%w: risk is a share and a confidence, both between 0 and 1", ErrPolicy)
 	case p.Risk != nil && p.Arbiter != nil && p.Arbiter.StrategyFnName != machine.Bayes:
 		return fmt.Errorf("%w: risk needs the strategy %s, which alone keeps promises", ErrPolicy, machine.Bayes)
 	}
 	return nil
 }
+
+// inside reports whether a probability is one that is neither 0 nor 1, as it is counted.
+func inside(p float64) bool { return p >= 1e-9 && p <= 1-1e-9 }
 
 // Changed reports whether p changes anything.
 func (p *Policy) Changed() bool {

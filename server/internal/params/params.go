@@ -43,6 +43,11 @@ type Webhook struct {
 	ID string `path:"webhook" doc:"the id of the webhook" maxLength:"100"`
 }
 
+// A Job names a job.
+type Job struct {
+	ID string `path:"job" doc:"the id of the job" maxLength:"100"`
+}
+
 // Follow says from where on a stream over many sessions is wanted, and what of it.
 type Follow struct {
 	After       string `query:"after" doc:"the id of the last event that was seen; 0 is the beginning, and without it the stream begins now" maxLength:"200"`
