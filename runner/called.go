@@ -20,7 +20,7 @@ type Called struct {
 	// Used is set once the ask was answered, and Answered if that has become a proposal.
 	Used     bool
 	Answered *specialist.Proposal
-	// Over says that the round was closed before the ask was answered.
+	// Over says that the round was closed before the ask was answered, or its time was up.
 	Over bool
 }
 
@@ -67,7 +67,12 @@ func (r *Runner) Called(ctx context.Context, id, token string) (*Called, error) 
 			}
 		case *session.AskFailed:
 			if found != nil && key == in && key.AskID(d.Ask) == askID {
-				found.Used = true
+				switch d.Code {
+				case session.CodeTimeout, session.CodeCancelled, session.CodeLost: // without an answer
+					found.Over = true
+				default:
+					found.Used = true
+				}
 			}
 		}
 	}
@@ -79,6 +84,6 @@ func (r *Runner) Called(ctx context.Context, id, token string) (*Called, error) 
 	if found == nil {
 		return nil, refused
 	}
-	found.Over = !found.Used && (in != s.Key() || !s.Status.Live())
+	found.Over = !found.Used && (found.Over || in != s.Key() || !s.Status.Live())
 	return found, nil
 }

@@ -249,6 +249,23 @@ func TestForgedCallbacks(t *testing.T) {
 	})
 }
 
+// TestCallbackTooLate: an answer that comes when its time is up changes nothing, but what it has
+// cost is recorded.
+func TestCallbackTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, path, token, _ := lateDesk(t, "", nil)
+		id, _, _ := strings.Cut(strings.TrimPrefix(path, "/v1/callbacks/"), ".")
+		time.Sleep(25 * time.Hour)
+		d.want(200, "POST", "/v1/sessions/"+id+"/step", "")
+		for range 2 {
+			d.callback(410, "round_over", path, token, `{"transitionName":"go","costUSD":0.625}`)
+		}
+		if r := d.want(200, "GET", "/v1/sessions/"+id+"/events", ""); strings.Count(string(r.body), `"costUSD":0.625`) != 1 {
+			t.Errorf("of the cost the log says %s", r.body)
+		}
+	})
+}
+
 // TestSignedCallbacks: where the machine names a secret, only who signs with it answers.
 func TestSignedCallbacks(t *testing.T) {
 	d, path, token, _ := lateDesk(t, `,"webhookSecretName":"A_WEBHOOK_SECRET"`, nil)

@@ -181,6 +181,9 @@ func (s *Server) sized(next http.Handler) http.Handler {
 		if r.ContentLength != 0 {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has one
 		}
+		if len(r.TransferEncoding) > 0 { // it may have said a length, too: whoever is between may see another end of it
+			w.Header().Set("Connection", "close")
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody+1) // one more, for who reads it to tell
 		next.ServeHTTP(w, r)
 	})

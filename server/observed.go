@@ -168,14 +168,25 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	marshal(w, out)
 }
 
+// intact returns what is wrong with the files of a store, if it has some.
+func intact(kept any) error {
+	if files, ok := kept.(interface{ Intact() error }); ok {
+		return files.Intact()
+	}
+	return nil
+}
+
 // checked does all checks at once, each as long as ctx lets it: one that has not come back by
 // then has failed.
 func (s *Server) checked(ctx context.Context) map[string]bool {
 	checks := map[string]func(context.Context) error{
-		"store": func(ctx context.Context) error { _, err := s.config.Runner.Store().Place(ctx); return err },
+		"store": func(ctx context.Context) error {
+			_, err := s.config.Runner.Store().Place(ctx)
+			return cmp.Or(err, intact(s.config.Runner.Store()))
+		},
 		"control": func(ctx context.Context) error {
 			_, err := s.config.Control.Keys(ctx, control.Query{Limit: 1})
-			return err
+			return cmp.Or(err, intact(s.config.Control))
 		},
 	}
 	for name, c := range s.config.Ready {

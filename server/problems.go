@@ -61,7 +61,7 @@ func (s *Server) problem(ctx context.Context, err error) *api.Error {
 		return p
 	}
 	p := problemOf(err)
-	if p.Status == http.StatusInternalServerError {
+	if p.Status == http.StatusInternalServerError || p.Code == "store_gone" {
 		s.config.Log.Error("fault", "id", requestID(ctx), "error", packs.Redact(err.Error()))
 	}
 	return p
@@ -76,6 +76,9 @@ func problemOf(err error) *api.Error {
 	}
 	if _, ok := errors.AsType[*session.CorruptError](err); ok {
 		return &api.Error{Status: http.StatusInternalServerError, Code: "store_damaged", Detail: "what is stored contradicts itself", Hint: "dialai store verify says what; other sessions go on", ExitCode: 1}
+	}
+	if errors.Is(err, store.ErrReplaced) { // where it was is nobody's business
+		return &api.Error{Status: http.StatusServiceUnavailable, Code: "store_gone", Detail: store.ErrReplaced.Error(), Hint: "put it back, and start the server again", ExitCode: 1}
 	}
 	for _, k := range kinds {
 		if !errors.Is(err, k.err) {
@@ -254,6 +257,7 @@ var explained = map[string]string{
 	"store_busy":             "Another process holds the store. Try again.",
 	"store_full":             "The disk of the store is full. Nothing was changed.",
 	"store_read_only":        "The store cannot be written.",
+	"store_gone":             "The file of the store was removed or replaced while the server ran. Nothing was changed: put it back, and start the server again.",
 	"store_damaged":          "What is stored of this contradicts itself. Other sessions go on.",
 	"internal":               "A fault of the server. Its log has it under the request's id.",
 	"unsupported_media_type": "Bodies are application/json.",

@@ -104,8 +104,10 @@ func readBody(r *http.Request) ([]byte, *api.Error) {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, &api.Error{Status: http.StatusRequestTimeout, Code: "too_slow", Detail: "the body did not come within 30 s", Retryable: true, ExitCode: 1}
-	case err != nil || len(body) > maxBody:
-		return nil, &api.Error{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: "the body is larger than 1 MiB, or was cut off", ExitCode: 2}
+	case errors.As(err, new(*http.MaxBytesError)) || len(body) > maxBody:
+		return nil, &api.Error{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: "the body is larger than 1 MiB", ExitCode: 2}
+	case err != nil:
+		return nil, bad("bad_request", "the body was cut off, or its chunks are none")
 	}
 	return body, nil
 }

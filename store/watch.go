@@ -56,6 +56,10 @@ func (w watch) check() error {
 	return nil
 }
 
+// Intact returns an error that wraps ErrReplaced if the file that was opened is not there any
+// more, or what SQLite keeps beside it: then nothing can be committed.
+func (s *file) Intact() error { return s.out.watch.check() }
+
 // leaveLog keeps the connection from removing a write-ahead log by its name when it is
 // closed: it is another's now.
 func leaveLog(conn *sql.Conn) {
