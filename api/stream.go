@@ -10,7 +10,7 @@ import (
 // and where the event says so.
 type InboxEvent struct {
 	V           int                `json:"v"`
-	Kind        string             `json:"kind" enum:"question.opened,question.changed,question.closed,review.opened,review.closed"`
+	Kind        string             `json:"kind" enum:"question.opened,question.changed,question.closed,review.opened,review.closed,claim.changed"`
 	At          specialist.Time    `json:"at"`
 	QuestionID  string             `json:"questionId"`
 	SessionID   string             `json:"sessionId"`
@@ -18,4 +18,5 @@ type InboxEvent struct {
 	MachineName string             `json:"machineName"`
 	Question    *Item              `json:"question,omitempty"`
 	Review      *runner.ReviewItem `json:"review,omitempty"`
+	Claim       *Claim             `json:"claim,omitempty" doc:"of claim.changed: who is at the question now; missing if nobody is"`
 }

@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"sync"
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server/internal/params"
+	"github.com/dialai/dialai/session"
 )
 
 // Who is at a question. A claim is advice to others for half an hour, and no lock: it is kept
-// beside the sessions, changes no digest, and nobody who may rule is kept from it.
+// beside the sessions, changes no digest, and nobody who may rule is kept from it. Inboxes that
+// are followed at this server hear of it as it changes; it is no event of a log, and who was not
+// there asks for the question.
 
 func (s *Server) registerClaims() {
 	const one = "/v1/inbox/{question}/claim"
@@ -46,16 +51,76 @@ func (s *Server) claim(ctx context.Context, p *Principal, in *claimIn) (*claimOu
 	if taken, ok := errors.AsType[*control.ClaimedError](err); ok {
 		err = &api.Error{Status: http.StatusConflict, Code: "claimed", Detail: taken.Error(), Hint: "a claim is advice only: every human who may rule still may", ExitCode: 1}
 	}
-	return &claimOut{api.ClaimOf(c)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &claimOut{api.ClaimOf(c)}, s.tellClaim(ctx, p, at, in.QuestionID)
 }
 
 type unclaimOut struct{}
 
 func (s *Server) unclaim(ctx context.Context, p *Principal, in *params.Question) (*unclaimOut, error) {
-	if _, err := s.asked(ctx, p, in.QuestionID, mayRule); err != nil {
+	at, err := s.asked(ctx, p, in.QuestionID, mayRule)
+	if err == nil {
+		err = s.config.Control.Commit(ctx, control.Changes{Unclaim: &control.Claim{Tenant: p.Tenant, QuestionID: in.QuestionID, Subject: p.Subject}})
+	}
+	if err != nil {
 		return nil, err
 	}
-	return nil, s.config.Control.Commit(ctx, control.Changes{Unclaim: &control.Claim{Tenant: p.Tenant, QuestionID: in.QuestionID, Subject: p.Subject}})
+	return nil, s.tellClaim(ctx, p, at, in.QuestionID)
+}
+
+// tellClaim tells inboxes who is at a question of a session now.
+func (s *Server) tellClaim(ctx context.Context, p *Principal, at *session.Session, question string) error {
+	now := s.now()
+	held, err := s.config.Control.Claims(ctx, p.Tenant, []string{question}, now)
+	if err != nil {
+		return err
+	}
+	e := api.InboxEvent{V: 1, Kind: "claim.changed", At: now, QuestionID: question, SessionID: at.ID.String(), RoundID: at.Key().ID(), MachineName: at.Machine().Name()}
+	if len(held) > 0 {
+		e.Claim = api.ClaimOf(held[0])
+	}
+	s.claims.add(e)
+	s.hub.wakeAll()
+	return nil
+}
+
+// maxClaims is how many changes of claims are kept for inboxes that have not yet looked.
+const maxClaims = 256
+
+// claimNews are the newest changes of claims.
+type claimNews struct {
+	mu     sync.Mutex
+	before int64 // how many there were before those that are kept
+	kept   []api.InboxEvent
+}
+
+func (n *claimNews) add(e api.InboxEvent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.kept = append(n.kept, e); len(n.kept) > maxClaims {
+		n.kept = slices.Clone(n.kept[1:])
+		n.before++
+	}
+}
+
+// since returns those behind the first seen, as far as they are kept, and how many there are.
+func (n *claimNews) since(seen int64) ([]api.InboxEvent, int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.kept[min(max(seen-n.before, 0), int64(len(n.kept))):], n.before + int64(len(n.kept))
+}
+
+// sayClaims writes what somebody's inbox has not told of claims.
+func (s *Server) sayClaims(out *stream, p *Principal, t *tail) {
+	events, now := s.claims.since(t.claims)
+	for _, e := range events {
+		if (t.machine == "" || t.machine == e.MachineName) && (t.kinds == nil || slices.Contains(t.kinds, e.Kind)) && p.may(mayPayload, e.MachineName) {
+			out.say("", e.Kind, e)
+		}
+	}
+	t.claims = now
 }
 
 // withClaims returns questions with who is at each; with free only those that nobody else is at.

@@ -221,6 +221,13 @@ func (h *hub) tell() {
 	h.news = make(chan struct{})
 }
 
+// wakeAll wakes who follows, though nothing is committed.
+func (h *hub) wakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tell()
+}
+
 // after returns some of the entries behind a place, where to look for the next, and what is
 // closed when there are others. from is what it returned before, -1 at first. ok is false if
 // what comes next is not kept: it is in the store, and from then on the place counts alone.

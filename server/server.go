@@ -121,6 +121,7 @@ type Server struct {
 	api     huma.API
 	changes changes
 	hub     *hub
+	claims  claimNews
 	limits  *limits
 	parsed  parsed
 	notes   notes

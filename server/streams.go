@@ -62,6 +62,7 @@ func (s *Server) registerStreams() {
 		t, err := s.tailOf(ctx, p, "inbox", in.Machine, in.Follow, "")
 		if err == nil {
 			t.inbox, t.human = true, in.Human
+			_, t.claims = s.claims.since(0)
 		}
 		return t, err
 	})
@@ -114,6 +115,7 @@ type tail struct {
 	payload string
 	inbox   bool
 	human   string // who looks at the inbox
+	claims  int64  // how many changes of claims they have seen
 
 	caller *Principal // who has begun the stream
 	read   *folds     // while the store is read
@@ -185,6 +187,9 @@ func (s *Server) tail(c huma.Context, p *Principal, t *tail) {
 		}
 		if err != nil {
 			return // whoever comes again is told why
+		}
+		if t.inbox {
+			s.sayClaims(out, turns.caller, t)
 		}
 		if len(entries) > 0 {
 			news = already // but for what is due meanwhile

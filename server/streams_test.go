@@ -78,6 +78,7 @@ func (l *listener) next() (e told) {
 			if e.kind != "" {
 				return e
 			}
+			e = told{} // an id alone
 		}
 	}
 }
@@ -295,6 +296,41 @@ func TestInboxStream(t *testing.T) {
 	viewer := d.key(control.Grant{Role: control.Viewer})
 	d.wantAs(viewer, 403, "GET", "/v1/inbox/events", "", "Accept", "text/event-stream")
 }
+
+// TestClaimsAreTold: an inbox hears who is at a question and that nobody is any more, without an
+// id, and only one that may see the question.
+func TestClaimsAreTold(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	at := d.reached()
+	s := d.start(reviewed)
+	carol := d.key(control.Grant{Role: control.Human, Humans: []string{"carol"}})
+	mine := d.hear(at, carol, "/v1/inbox/events", "")
+	others := d.hear(at, localKey, "/v1/inbox/events?machine=alone", "")
+	elsewhere := d.hear(at, d.key(control.Grant{Role: control.Operator, Machines: []string{"alone"}}), "/v1/inbox/events", "")
+	path := "/v1/inbox/" + s.Question.QuestionID + "/claim"
+	d.wantAs(carol, 200, "PUT", path, "")
+	d.wantAs(carol, 204, "DELETE", path, "")
+	for _, who := range []string{"carol", ""} {
+		e, in := mine.next(), api.InboxEvent{}
+		if err := json.Unmarshal([]byte(e.data), &in); err != nil || e.id != "" || e.kind != "claim.changed" || in.QuestionID != s.Question.QuestionID || in.MachineName != "claims" || (in.Claim == nil) != (who == "") || in.Claim != nil && in.Claim.SpecialistID != who {
+			t.Errorf("told of %q: %+v, %v", who, e, err)
+		}
+	}
+	d.start(alone2)
+	for name, l := range map[string]*listener{"of another machine": others, "that may not see it": elsewhere} {
+		if e := l.next(); e.kind != "question.opened" {
+			t.Errorf("an inbox %s is told %+v", name, e)
+		}
+	}
+	late := d.hear(at, carol, "/v1/inbox/events", "")
+	d.wantAs(carol, 200, "PUT", path, "")
+	if e := late.next(); !strings.Contains(e.data, `"claim":{`) {
+		t.Errorf("who has come later is told %+v", e)
+	}
+}
+
+// alone2 is a machine alone that waits for a human.
+var alone2 = strings.Replace(reviewed, `"machineName":"claims"`, `"machineName":"alone"`, 1)
 
 // TestStreamsOfOthers: nobody is told of machines that are none of theirs, and who may not read
 // texts is told of none.
