@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/text"
 )
 
 // eras are the versions of the protocol that clients speak: the newest with a handshake, and the
@@ -464,5 +466,82 @@ func dataLines(t *testing.T, r *http.Response) func() []byte {
 		}
 		t.Fatalf("the stream has ended: %v", lines.Err())
 		return nil
+	}
+}
+
+// TestEscapedTools: as over HTTP, no tool, resource, prompt or refusal holds a character that hides
+// or changes what others show, in either era or in JSON-RPC.
+func TestEscapedTools(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	const disguised = "a\u009b31m\u202eb\x7f\u200b"
+	given, _ := json.Marshal(map[string]string{"note": disguised})
+	var started api.Settled
+	d.want(201, "POST", "/v1/sessions?wait=10s", `{"machine":`+reviewed+`,"metaJson":`+string(given)+`}`).into(t, &started)
+	id := started.Session.SessionID
+	clean := func(what string, said any) {
+		t.Helper()
+		shown, _ := said.(string)
+		if shown == "" {
+			text, err := json.Marshal(said)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown = string(text)
+		}
+		if !strings.Contains(shown, "a") || strings.ContainsFunc(shown, func(r rune) bool { return r >= 0x7F && text.Disguises(r) }) {
+			t.Errorf("%s says %q", what, shown)
+		}
+	}
+	for _, era := range eras {
+		c := d.overHTTP(localKey, clientOptions{era: era})
+		for _, call := range []struct {
+			tool string
+			in   map[string]any
+		}{
+			{"get_session", map[string]any{"sessionId": id}}, {"get_session", map[string]any{"sessionId": disguised}}, {"list_inbox", nil},
+			{"ask_human", map[string]any{"sessionId": id}}, {"create_session", map[string]any{"machineName": disguised}}, {"get_events", map[string]any{"sessionId": id}},
+		} {
+			r := c.call(call.tool, call.in)
+			if clean(call.tool, r.text); r.failed {
+				clean(call.tool, r.more)
+			}
+		}
+		read, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "dialai://sessions/" + id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clean("the resource", read.Contents[0].Text)
+		if _, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "dialai://sessions/" + url.PathEscape(disguised)}); err == nil {
+			t.Error("a session of no id is read")
+		} else {
+			clean("what is not read", err.Error())
+		}
+		prompt, err := c.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "prepare_question", Arguments: map[string]string{"sessionId": id}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clean("the prompt", prompt.Messages[0].Content.(*mcp.TextContent).Text)
+		if _, err := c.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "prepare_question", Arguments: map[string]string{"sessionId": disguised}}); err == nil {
+			t.Error("there is a prompt about no session")
+		} else {
+			clean("the prompt about nothing", err.Error())
+		}
+	}
+	for _, in := range []map[string]any{
+		{"name": "get_session", "arguments": map[string]any{"sessionId": id}}, {"name": "get_session", "arguments": map[string]any{"sessionId": disguised}}, {"name": disguised},
+	} {
+		body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct {
+			Result struct{ Content []struct{ Text string } }
+			Error  struct{ Message string }
+		}
+		d.want(200, "POST", "/", string(body)).into(t, &said)
+		for _, c := range said.Result.Content {
+			clean("JSON-RPC", c.Text)
+		}
+		clean("JSON-RPC", "a"+said.Error.Message)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/internal/text"
 )
 
 // One call of a tool: its arguments become a request, its answer the result. A result is one text
@@ -51,7 +52,7 @@ func answered(v any) outcome {
 	if err != nil {
 		return refused(http.StatusInternalServerError, "internal", "", "the answer cannot be written")
 	}
-	return outcome{body: body}
+	return outcome{body: text.Escaped(body)}
 }
 
 // do calls the tool.
@@ -72,30 +73,30 @@ func (c *conversation) result(ctx context.Context) *mcp.CallToolResult {
 	case o.ask != nil:
 		return &mcp.CallToolResult{InputRequests: o.ask, RequestState: o.state}
 	case o.problem != nil:
-		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "Error: " + o.problem.Detail}, &mcp.TextContent{Text: indented(said(o.problem))}}}
+		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "Error: " + printable(o.problem.Detail)}, &mcp.TextContent{Text: indented(said(o.problem))}}}
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: indented(o.body)}}, StructuredContent: o.body}
 }
 
 // said returns a problem as JSON, without what only HTTP has.
 func said(p *api.Error) json.RawMessage {
-	text, err := json.Marshal(p)
+	body, err := json.Marshal(p)
 	var members map[string]json.RawMessage
-	if err != nil || json.Unmarshal(text, &members) != nil {
+	if err != nil || json.Unmarshal(body, &members) != nil {
 		return json.RawMessage(`{}`)
 	}
 	for _, name := range []string{"type", "title", "status"} {
 		delete(members, name)
 	}
-	text, _ = json.Marshal(members) // raw values of what was just read
-	return text
+	body, _ = json.Marshal(members) // raw values of what was just read
+	return text.Escaped(body)
 }
 
 // indented returns JSON with two spaces a level.
-func indented(text json.RawMessage) string {
+func indented(body json.RawMessage) string {
 	var b bytes.Buffer
-	if json.Indent(&b, bytes.TrimSpace(text), "", "  ") != nil {
-		return string(text)
+	if json.Indent(&b, bytes.TrimSpace(body), "", "  ") != nil {
+		return string(body)
 	}
 	return b.String()
 }

@@ -97,7 +97,7 @@ func (s *Server) listed(ctx context.Context) []rpcTool {
 func (s *Server) rpc(ctx context.Context, name string, arguments json.RawMessage) (any, *rpcError) {
 	t := s.tools[name]
 	if t == nil {
-		return nil, &rpcError{Code: codeParams, Message: "Unknown tool: " + name}
+		return nil, &rpcError{Code: codeParams, Message: "Unknown tool: " + printable(name)}
 	}
 	o := (&conversation{Server: s, tool: t, raw: arguments}).do(ctx)
 	if o.problem != nil {
@@ -111,5 +111,5 @@ func errorOf(p *api.Error) *rpcError {
 	if p.Status >= http.StatusInternalServerError {
 		code = codeInternal
 	}
-	return &rpcError{code, p.Detail, said(p)}
+	return &rpcError{code, printable(p.Detail), said(p)}
 }

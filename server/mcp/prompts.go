@@ -55,7 +55,7 @@ func (s *Server) prepareQuestion(ctx context.Context, req *mcp.GetPromptRequest)
 func (s *Server) about(ctx context.Context, call Call, text string) (*mcp.GetPromptResult, error) {
 	o := s.operate(ctx, call)
 	if o.problem != nil {
-		return nil, &jsonrpc.Error{Code: codeDomain, Message: o.problem.Detail, Data: said(o.problem)}
+		return nil, &jsonrpc.Error{Code: codeDomain, Message: printable(o.problem.Detail), Data: said(o.problem)}
 	}
 	return prompted(text + "\n\n" + indented(o.body)), nil
 }

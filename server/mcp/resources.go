@@ -102,7 +102,7 @@ func notRead(uri string, p *api.Error) error {
 	if p.Code == "not_found" {
 		return mcp.ResourceNotFoundError(uri)
 	}
-	return &jsonrpc.Error{Code: codeDomain, Message: p.Detail, Data: said(p)}
+	return &jsonrpc.Error{Code: codeDomain, Message: printable(p.Detail), Data: said(p)}
 }
 
 // follow has a client told when a session or the inbox changes.

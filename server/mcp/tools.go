@@ -80,7 +80,7 @@ func object(description string) map[string]any {
 	return map[string]any{"type": "object", "description": description}
 }
 
-func text(description string) map[string]any {
+func prose(description string) map[string]any {
 	return map[string]any{"type": "string", "description": description}
 }
 
@@ -145,7 +145,7 @@ func required(a argument) argument {
 
 // taken is an argument that the tool itself takes.
 func taken(name, description string) argument {
-	return argument{name: name, in: inTool, schema: text(description)}
+	return argument{name: name, in: inTool, schema: prose(description)}
 }
 
 func costTaken() (list []argument) {
