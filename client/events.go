@@ -18,6 +18,11 @@ import (
 	"github.com/dialai/dialai/api"
 )
 
+// Events over any number of connections. A stream is followed behind the last event that was
+// taken: when a connection ends, the next begins there, so nothing is missed or yielded twice.
+// What the server refuses for good ends it; what may pass is tried again, with growing pauses,
+// for about a minute.
+
 // An EventQuery says which events of a session are meant, and what is shown of them.
 type EventQuery struct {
 	After   int64    // only events behind this number; 0 is the beginning, Now what comes from now on

@@ -43,14 +43,14 @@ func (k *checking) loops() {
 }
 
 func (k *checking) loop(code string, class verdict.Status, message string, indices []int32) *verdict.Reason {
-	k.steer(class, message)
+	k.addNotice(class, message)
 	k.report(verdict.Reason{Code: code, Guard: "loop", Class: class, Message: message, Indices: indices})
 	return &k.reasons[len(k.reasons)-1]
 }
 
-// steer tells those who are asked next of a loop that only warns: they are who can
+// addNotice tells those who are asked next of a loop that only warns: they are who can
 // leave it.
-func (k *checking) steer(class verdict.Status, message string) {
+func (k *checking) addNotice(class verdict.Status, message string) {
 	if class == verdict.Warn {
 		k.notices = append(k.notices, "Loop: "+message+"; do something else, or come to an end.")
 	}
@@ -296,7 +296,7 @@ func (k *checking) tooManyVisits(now visit, seen int64) {
 	}
 	r := k.over("loop_state_cycle", "loop", fmt.Sprintf("the number of visits of state %q without news", k.step.State), k.c.Loop.MaxStateVisits, seen)
 	r.Class, r.Indices, r.Subject = k.certainty(), indices, k.step.State
-	k.steer(r.Class, r.Message)
+	k.addNotice(r.Class, r.Message)
 }
 
 // certainty is Warn where nothing is known of what the task has learnt: then

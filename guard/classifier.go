@@ -97,7 +97,7 @@ type ClassifierConfig struct {
 
 // readClassifier reads the section classifier. In a machine it says who is asked,
 // and false and null switch it off.
-func readClassifier(r *section.Reader, into **ClassifierConfig, inMachine, state bool) func(path string, value []byte) {
+func readClassifier(r *section.Reader, into **ClassifierConfig, of owner) func(path string, value []byte) {
 	c := &ClassifierConfig{Failures: 5, Cache: 1024}
 	timeout, pause, onError := int64(2000), int64(30_000), ""
 	members := []section.Member{
@@ -113,15 +113,15 @@ func readClassifier(r *section.Reader, into **ClassifierConfig, inMachine, state
 		{Name: "cache", Read: r.CountWithin(&c.Cache, 0, maxCache)},
 		{Name: "context_turns", Read: r.CountWithin(&c.ContextTurns, 0, maxTurns)},
 	}
-	if inMachine {
+	if of != aGuards {
 		members = append(members, section.Member{Name: "function", Read: r.Name(&c.Function)})
 	}
 	read := r.Object(members)
 	return r.OrOff(func(path string, value []byte) {
 		read(path, value)
-		if !state { // a state's section takes the rest from the machine's
+		if of != aState { // a state's section takes the rest from the machine's
 			r.Require(path, value, "on_error")
-			checkAskable(r, path, c, inMachine)
+			checkAskable(r, path, c, of)
 		}
 		c.Timeout, c.Pause, c.Closed = time.Duration(timeout)*time.Millisecond, time.Duration(pause)*time.Millisecond, onError == "closed"
 		*into = c
@@ -129,13 +129,13 @@ func readClassifier(r *section.Reader, into **ClassifierConfig, inMachine, state
 }
 
 // checkAskable reports what is missing to ask a classifier.
-func checkAskable(r *section.Reader, path string, c *ClassifierConfig, inMachine bool) {
+func checkAskable(r *section.Reader, path string, c *ClassifierConfig, of owner) {
 	switch {
 	case c.URL != "" && c.TokenName == "":
 		r.Report(path, "missing-field", `"token_name" is missing`, "name the variable that holds the token of the service")
 	case c.URL != "" && c.Function != "":
 		r.Report(path, "contradiction", "both url and function are given, and only one classifier is asked", "keep one of them")
-	case inMachine && c.URL == "" && c.Function == "":
+	case of != aGuards && c.URL == "" && c.Function == "":
 		r.Report(path, "missing-field", "there is nobody to ask: neither url nor function is given", "name the url of a service, or a function of the program")
 	}
 }

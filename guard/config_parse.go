@@ -12,27 +12,40 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// An owner says whose a section is.
+type owner int
+
+const (
+	aGuards  owner = iota // a file of its own, for a Guard outside of machines
+	aMachine              // a machine's, for all its states
+	aState                // a state's own, which takes the rest from the machine's
+)
+
 // Parse reads one guards section of a machine, a JSON object; state says that it
 // is a state's own. The profile is strict unless the section says otherwise. The
 // problems have JSON pointers relative to the section.
 func Parse(data []byte, state bool) (*Config, []machine.Problem) {
-	return parse(&section.Reader{}, data, Strict, state, true)
+	of := aMachine
+	if state {
+		of = aState
+	}
+	return parse(&section.Reader{}, data, Strict, of)
 }
 
 // ParseStored reads the section of a state of a machine that a store holds, the
 // machine's own merged into it. Rules that came after it was stored do not count
 // (see [machine.Checks].Stored): the problems are about what cannot be read at all.
 func ParseStored(data []byte) (*Config, []machine.Problem) {
-	return parse(&section.Reader{Stored: true}, data, Strict, false, true)
+	return parse(&section.Reader{Stored: true}, data, Strict, aMachine)
 }
 
 // ParseAs reads a section for a [Guard], outside of machines, with the default
 // profile given. It has no truth gate: see [truth.Gate].
 func ParseAs(data []byte, profile Profile) (*Config, []machine.Problem) {
-	return parse(&section.Reader{}, data, profile, false, false)
+	return parse(&section.Reader{}, data, profile, aGuards)
 }
 
-func parse(r *section.Reader, data []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
+func parse(r *section.Reader, data []byte, profile Profile, of owner) (*Config, []machine.Problem) {
 	tidy, err := jsontext.Tidy(data)
 	if err != nil {
 		return nil, []machine.Problem{{Code: "bad-json", Message: "guards is not one JSON value: " + err.Error()}}
@@ -61,19 +74,19 @@ func parse(r *section.Reader, data []byte, profile Profile, state, inMachine boo
 		{Name: "batch_loop", Read: batch.Read(r, &c.Batch)},
 		{Name: "retry", Read: r.Object([]section.Member{{Name: "max_attempts", Read: r.OptionalCount(&c.Retry.MaxAttempts)}})},
 	}
-	if !state { // these are the machine's alone
+	if of != aState { // these are the machine's alone
 		members = append(members,
 			section.Member{Name: "budget", Read: readBudget(r, &c.Budget)},
 			section.Member{Name: "profile", Read: r.OneOf((*string)(&c.Profile), string(Strict), string(Compat))},
 			section.Member{Name: "store", Read: readStore(r, &c.Store)})
 	}
-	members = append(members, section.Member{Name: "classifier", Read: readClassifier(r, &c.Classifier, inMachine, state)})
-	if inMachine { // elsewhere nobody knows the question that was answered
+	members = append(members, section.Member{Name: "classifier", Read: readClassifier(r, &c.Classifier, of)})
+	if of != aGuards { // elsewhere nobody knows the question that was answered
 		defaults := truth.Defaults()
 		if profile == Strict {
 			defaults = truth.StrictDefaults()
 		}
-		members = append(members, section.Member{Name: "truth", Read: truth.Read(r, &c.Truth, defaults, state)})
+		members = append(members, section.Member{Name: "truth", Read: truth.Read(r, &c.Truth, defaults, of == aState)})
 	}
 	r.Object(members)("", tidy)
 	if c.Schema != nil && alias != nil {

@@ -55,7 +55,7 @@ func lintSection(data []byte, profile Profile) []machine.Problem {
 	}
 	c, problems := ParseAs(data, profile)
 	if len(problems) > 0 {
-		c, problems = parse(&section.Reader{}, data, profile, false, true) // a machine's may have more
+		c, problems = parse(&section.Reader{}, data, profile, aMachine) // a machine's may have more
 	}
 	if len(problems) > 0 {
 		return nil

@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// How hard a provider is called. Each has a lane: a call takes one of its slots, waits for its
+// turn if there is a rate, and waits as long as the provider has asked everybody to (Retry-After).
+// Calls that have no time left for the wait are refused at once, and lose nobody else a turn.
+
 // Limits say how hard one provider is called. Members that are not positive are
 // those of defaultLimits.
 type Limits struct {

@@ -10,7 +10,10 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// From a verdict to an executed transition, or to what follows from a refusal.
+// From a verdict to an executed transition, or to what follows from a refusal. execute is the
+// only way a session moves: the gate gives a permit, conditions and data are worked out, and
+// only then are the events made. A guard that refuses sends the round back (retry), to a human,
+// or stops the session (abort); the verdict is recorded in each case.
 
 // elected returns the decision to execute a verdict's winner.
 func (t *round) elected(v *session.Judged) decision {

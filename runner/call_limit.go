@@ -9,6 +9,12 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// How many calls an ask may make: one, and repairs of what a model has answered badly. The
+// first calls are admitted by budget and quotas (budget.go, tickets.go); what is left of the
+// limits then is set aside for repairs, before anybody is asked, so that those who are asked at
+// the same time cannot break a limit together. The room travels to whoever asks in the context
+// of the call, as a deadline does.
+
 // A hold is what one ask holds of the budget and the quotas.
 type hold struct {
 	member  *planning.Member

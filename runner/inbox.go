@@ -14,6 +14,12 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// The inbox: a page of the questions that wait for humans. A store lists sessions, and each
+// question is made anew of its session for whoever looks, so nothing is kept of an inbox that
+// could be out of date. What is overdue comes first, which are two lists in one: the cursor says
+// in which part the next page begins, and when the first page was read, so that a question that
+// becomes overdue meanwhile is shown neither twice nor never.
+
 // Inbox returns a page of the questions that wait for a human, those that are overdue when
 // the first page is read in front, each part in the order of the query,
 // as a viewer sees them, who is "" for nobody in particular: those of the sessions that the

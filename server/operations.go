@@ -19,6 +19,10 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// Each operation is declared once: its route, what it takes and gives, and whose permission it
+// needs. From that come the handler, its part of the OpenAPI document and the checks that precede
+// the handler.
+
 // An operation is a route and what it needs.
 type operation struct {
 	id, method, path string

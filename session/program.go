@@ -11,6 +11,10 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// What a log is folded by: the machine of a session and its guards, compiled once for all
+// sessions of a definition. A session has one of its own only if it differs from the others: a
+// human has raised a limit in it, or it was started without somebody.
+
 // A Program is a machine with its guards compiled: all that is needed to fold a
 // log. It never changes, and sessions of the same definition share one, but for
 // those in which a human has raised a limit.

@@ -6,6 +6,10 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// The open round, as the fold leaves it: who was asked, what became of it, what was proposed,
+// judged and ruled. Whatever a step decides by is here or in the session. What an ask costs is
+// in account.go, which states it passes through in ask_state.go.
+
 // An OpenRound is what has happened in the current round. It never changes once
 // its session is stored.
 type OpenRound struct {

@@ -12,6 +12,11 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// What a tenant may use over all its sessions, while an engine runs. A session is admitted
+// before it begins, or goes on after a stop; each call reserves what it may cost and settles
+// what it did; a session that ends gives its room back, once none of its calls is out. What
+// happened before the engine ran is read from the store, once a tenant (tenants.go).
+
 // Quotas bound what a tenant may use over all its sessions: in windows of time,
 // by the minute, and how many sessions at once. They are one engine's: it reads
 // from the store what a tenant did before it loaded it, and then counts what it asks

@@ -7,6 +7,11 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// A promise under a new policy need not begin its test at nothing: recorded rounds, decided again
+// under the policy, give pairs of a probability and whether it was right, and the test begins with
+// those (Adopt). It waits beside the test that is under way until a round was judged under the new
+// policy.
+
 // ErrAdoption is wrapped by every error about an Adoption that cannot be counted.
 var ErrAdoption = errors.New("bad adoption")
 

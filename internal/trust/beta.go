@@ -2,6 +2,10 @@ package trust
 
 import "math"
 
+// Bounds of an error probability from counted errors, and the Beta distribution behind them: the
+// upper bound after w errors in n trials is the quantile of Beta(w+1, n-w) at the confidence, the
+// lower one that of Beta(w, n-w+1) at its complement (Clopper and Pearson 1934).
+
 // ErrorAbove returns the one-sided Clopper-Pearson upper bound of an error
 // probability, given wrong errors in n trials: the true one lies below with the
 // given confidence or more (Clopper, Pearson 1934). It is 1 for n = 0 or if all

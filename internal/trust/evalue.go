@@ -6,6 +6,17 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// How it is tested, after each round, whether a specialist is good enough to decide alone, and
+// whether one that does has become worse. For promotion an e-process: a bet against "agrees at
+// most p0 of the time" that is fair if this is true,
+//
+// 	E = sum over i of stake[i] * (q[i]/p0)^k * ((1-q[i])/(1-p0))^(n-k),  q[i] = p0 + (1-p0) f[i]
+//
+// so that it reaches 1/alpha with probability alpha at most, however often one looks (Ville
+// 1939). For demotion an e-detector: M = (M+1) * ratio at each observation, summed over tilts,
+// with an alarm at 100: at least 100 observations on average before a false one (Shin, Ramdas,
+// Rinaldo 2022).
+
 // Parameters of the e-process of promotion and of the e-detector of demotion.
 const bets = 5
 

@@ -49,7 +49,7 @@ type fit struct {
 func initialFit() fit {
 	f := fit{n: -1}
 	for e := range f.g {
-		f.g[e] = grid[coolest(&[len(grid)]float64{})]
+		f.g[e] = grid[leastLoss(&[len(grid)]float64{})]
 	}
 	f.g[iS] = 1
 	return f
@@ -61,9 +61,9 @@ func penalty(g float64) float64 {
 	return .5 * float64(d*d)
 }
 
-// coolest returns the place in the grid of the temperature with the least loss,
+// leastLoss returns the place in the grid of the temperature with the least loss,
 // penalty included.
-func coolest(loss *[len(grid)]float64) int {
+func leastLoss(loss *[len(grid)]float64) int {
 	best, least := 0, math.Inf(1)
 	for i, g := range grid {
 		if l := loss[i] + penalty(g); l < least {
@@ -121,7 +121,7 @@ func (f *fit) settle(each []losses) (plain []float64) {
 				sum[i] += loss
 			}
 		}
-		at := coolest(&sum)
+		at := leastLoss(&sum)
 		own := make([]float64, len(each))
 		for j := range each {
 			own[j] = each[j][e][at]
@@ -160,15 +160,15 @@ func (b *ballot) reopen(l *Ledger, o *past) {
 		if v.unit < 0 {
 			w.human = l.humans.chance(v.human)
 		} else {
-			b.acquaint(l, &w, v.unit)
+			b.fillKnown(l, &w, v.unit)
 			w.own = true
 		}
 		b.voters = append(b.voters, w)
 	}
 }
 
-// acquaint fills in what the ledger knows of a unit.
-func (b *ballot) acquaint(l *Ledger, v *voter, unit int32) {
+// fillKnown fills in what the ledger knows of a unit.
+func (b *ballot) fillKnown(l *Ledger, v *voter, unit int32) {
 	u := &l.units.list[unit]
 	v.model = u.model
 	rest := u.tally

@@ -101,7 +101,7 @@ func (l *Ledger) voter(b *ballot, v *Vote, place int) voter {
 				w.member = m
 			}
 		}
-		b.acquaint(l, &w, u)
+		b.fillKnown(l, &w, u)
 		w.model = cmp.Or(v.Model, w.model)
 		return w
 	}

@@ -7,6 +7,11 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// The stages of progressive collapse, by one function: from asking everybody and a human
+// (calibrating), over deciding above tau (consensus), to one specialist (champion), and back when
+// it fails (demoted) or the promise is lost. What each stage asks for is worked out elsewhere;
+// this says only what follows from it.
+
 // A Stage says how far a state has come in doing without humans.
 type Stage string
 

@@ -7,6 +7,10 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 )
 
+// What was known when a recorded round was decided. Lessons are learned in the order of the log
+// up to the place that a verdict recorded, so the round is judged by the ledger that it knew;
+// under another policy each lesson is first made what it would have been.
+
 // A ledger learns the recorded lessons one by one.
 type ledger struct {
 	now   *trust.Ledger

@@ -97,7 +97,7 @@ func (r *reader) kind(ctx context.Context, e *session.Raw) error {
 	case session.KindExecuted:
 		return r.executed(ctx, e)
 	case session.KindLearned:
-		return r.taught(e)
+		return r.learned(e)
 	case session.KindMoved:
 		return r.moved(ctx, e)
 	case session.KindRetracted:
@@ -280,7 +280,7 @@ func (r *reader) ruled(e *session.Raw) error {
 	return nil
 }
 
-func (r *reader) taught(e *session.Raw) error {
+func (r *reader) learned(e *session.Raw) error {
 	var d session.Learned
 	if err := e.Skim(&d, &r.t.names); err != nil {
 		return err
