@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,20 +34,29 @@ const panel3 = `{"machineName":"panel","initialState":"a","goalState":"done","in
 // key, and the runner beneath.
 type serverRig struct {
 	runner  *runner.Runner
+	control control.Store
 	machine *machine.Machine
 	url     string
 	key     string
 	client  *http.Client
+	end     func() // the server ends; more than once does no more
 }
 
 func newServerRig(tb testing.TB) *serverRig {
 	tb.Helper()
-	ctx, dir := context.Background(), tb.TempDir()
-	kept, err := store.OpenSQLite(ctx, filepath.Join(dir, "bench.db"), store.SQLiteOptions{})
+	return openServerRig(tb, filepath.Join(tb.TempDir(), "bench.db"))
+}
+
+// openServerRig is newServerRig with a store that may have sessions; where a server was before
+// nothing is made again, and nobody has a key.
+func openServerRig(tb testing.TB, path string) *serverRig {
+	tb.Helper()
+	ctx := context.Background()
+	kept, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	remembers, err := store.OpenControl(ctx, filepath.Join(dir, "bench.control"), store.SQLiteOptions{})
+	remembers, err := store.OpenControl(ctx, path+".control", store.SQLiteOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -55,7 +65,7 @@ func newServerRig(tb testing.TB) *serverRig {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	carry := driver.New(driver.Config{})
+	carry := driver.New(driver.Config{Times: remembers})
 	var web *server.Server
 	r, err := runner.New(runner.Config{Store: kept, Observer: func(c session.Change) {
 		carry.Observer("")(c)
@@ -64,18 +74,20 @@ func newServerRig(tb testing.TB) *serverRig {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := remembers.Commit(ctx, control.Changes{
-		Keys:    []control.Key{{ID: id, Hash: control.HashOf(key), Grants: []control.Grant{{Role: control.Operator, Machines: []string{"*"}}}}},
-		Publish: &control.Machine{Tenant: "default", Name: m.Name(), Version: 1, Digest: m.Digest(), Definition: m.JSON()},
-	}); err != nil {
-		tb.Fatal(err)
+	made := control.Changes{Keys: []control.Key{{ID: id, Hash: control.HashOf(key), Grants: []control.Grant{{Role: control.Operator, Machines: []string{"*"}}, {Role: control.Human, Machines: []string{"*"}, Humans: []string{"carol"}}}}}}
+	made.Publish = &control.Machine{Tenant: "default", Name: m.Name(), Version: 1, Digest: m.Digest(), Definition: m.JSON()}
+	if _, err := remembers.Machine(ctx, "default", m.Name()); err != nil {
+		if err := remembers.Commit(ctx, made); err != nil {
+			tb.Fatal(err)
+		}
 	}
 	web = server.New(server.Config{Runner: r, Driver: carry, Checks: runner.Checks(), Control: remembers, Who: server.Keys(remembers, nil)})
 	at := httptest.NewServer(web.Handler())
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- carry.Run(ctx, driver.Tenant{Runner: r}) }()
-	tb.Cleanup(func() {
+	end := sync.OnceFunc(func() {
+		at.CloseClientConnections()
 		at.Close()
 		cancel()
 		if err := <-done; err != nil {
@@ -84,7 +96,8 @@ func newServerRig(tb testing.TB) *serverRig {
 		kept.Close()
 		remembers.Close()
 	})
-	return &serverRig{r, m, at.URL, key, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	tb.Cleanup(end)
+	return &serverRig{r, remembers, m, at.URL, key, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, end}
 }
 
 // session starts a session and waits for its end.

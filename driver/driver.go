@@ -126,6 +126,9 @@ func (d *Driver) Observer(tenant string) func(session.Change) {
 		d.known.Put(s.ID, s.Sequence)
 		if t := d.tenant(tenant); t != nil && !s.Options().Undriven {
 			d.changed(t, s.ID, s.Machine().Name(), s.Sequence, s.Status == session.Running)
+			if j := t.jobs[s.ID]; j != nil {
+				j.mine = true
+			}
 		}
 	}
 }
@@ -149,6 +152,9 @@ func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := d.begin(ctx, tenants, &watchers); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	due := time.NewTicker(dueEvery)

@@ -586,6 +586,27 @@ func TestEndless(t *testing.T) {
 	})
 }
 
+// TestEndsWhileItBegins: a Driver that ends before it knows what there is to do has not failed.
+func TestEndsWhileItBegins(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	g := newRig(t, driver.Config{}, &ending{store.NewMemory(), cancel}, nil)
+	if err := g.driver.Run(ctx, driver.Tenant{Name: "main", Runner: g.runner}); err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+// ending is a store in which a Driver is ended while it lists sessions.
+type ending struct {
+	session.Store
+	end func()
+}
+
+// List ends the Driver.
+func (s *ending) List(ctx context.Context, _ session.ListQuery) ([]session.Summary, error) {
+	s.end()
+	return nil, ctx.Err()
+}
+
 // TestTooLong: a session whose steps take an hour in all is stopped, over any number of
 // restarts, in peace or not; what it waits for a human is no step, and resumed it has an hour
 // again. One that takes less is left alone.
@@ -596,7 +617,7 @@ func TestTooLong(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				return specialist.Answer{}, ctx.Err()
-			case <-time.After(25 * time.Second):
+			case <-time.After(24 * time.Second):
 				return first(ctx, q)
 			}
 		}}

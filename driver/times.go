@@ -25,7 +25,7 @@ type Times interface {
 
 const (
 	keepEvery = time.Minute // that a session was stepped
-	worthIt   = time.Second // less is not kept when the Driver ends
+	worthIt   = time.Second // less is forgotten when a session waits for a human, and when the Driver ends
 )
 
 // times are those of the sessions that are known.
@@ -60,8 +60,11 @@ func (t *times) add(ctx context.Context, tenant string, s *session.Session, took
 	if at.resumes != s.Resumes || at.tenant != tenant {
 		at = unkept{tenant: tenant, resumes: s.Resumes}
 	}
-	at.took += took
-	t.sessions.Put(s.ID, at)
+	if at.took += took; s.Status == session.Running || at.took >= worthIt {
+		t.sessions.Put(s.ID, at)
+	} else {
+		t.sessions.Delete(s.ID) // what waits or has ended costs nothing
+	}
 	t.mu.Unlock()
 	if at.took < t.every {
 		return false, nil

@@ -78,9 +78,11 @@ func (s *Server) registerEvents(path string) {
 				return nil, s.fail(ctx, tooManyStreams(p))
 			}
 			return &huma.StreamResponse{Body: func(c huma.Context) {
-				defer done()
-				ended := s.config.Metrics.Stream(ctx, "session")
-				ended(s.stream(c, p, at, v) != nil)
+				streaming(c, func() {
+					defer done()
+					ended := s.config.Metrics.Stream(ctx, "session")
+					ended(s.stream(c, p, at, v) != nil)
+				})
 			}}, nil
 		}
 		page, err := s.eventPage(ctx, at, v, in.Limit)

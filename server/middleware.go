@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
 	"github.com/dialai/dialai/api"
@@ -55,6 +56,7 @@ func (s *Server) wrap() http.Handler {
 type seenWriter struct {
 	http.ResponseWriter
 	status int
+	then   func() // streams, once all around the operation has returned
 }
 
 func (w *seenWriter) WriteHeader(status int) {
@@ -86,7 +88,21 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			}
 		}()
 		next.ServeHTTP(w, r)
+		if seen, ok := w.(*seenWriter); ok && seen.then != nil {
+			seen.then()
+		}
 	})
+}
+
+// streaming has what is answered with streamed by f, as soon as the operation and all around
+// it has returned: what a stream keeps for half an hour is its stack, and that is half as large.
+func streaming(c huma.Context, f func()) {
+	_, w := unwrap(c)
+	if seen, ok := w.(*seenWriter); ok {
+		seen.then = f
+		return
+	}
+	f()
 }
 
 // atHost refuses requests for names that are not the server's: a page elsewhere may have

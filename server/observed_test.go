@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -106,6 +107,33 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s does not begin with dialai_", name)
 		}
 	}
+}
+
+// TestStreamsAreCounted: who listens is counted, by the kind of what they listen to, until they
+// have gone.
+func TestStreamsAreCounted(t *testing.T) {
+	d := counted(t, false)
+	at := d.reached()
+	s := d.begin(reviewed)
+	var all []*listener
+	for _, path := range []string{"/v1/events", "/v1/machines/claims/events", "/v1/inbox/events", "/v1/sessions/" + s.SessionID + "/events"} {
+		all = append(all, d.hear(at, localKey, path, "0"))
+	}
+	count := func(want float64) {
+		t.Helper()
+		got := scrape(d)["dialai_sse_subscribers"]
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); got = scrape(d)["dialai_sse_subscribers"] {
+			if got["all"] == want && got["machine"] == want && got["inbox"] == want && got["session"] == want {
+				return
+			}
+		}
+		t.Errorf("subscribers are counted as %v, want %v of each kind", got, want)
+	}
+	count(1)
+	for _, l := range all {
+		l.close()
+	}
+	count(0)
 }
 
 // TestMetricsPermission: the numbers are for whoever may read.

@@ -202,10 +202,15 @@ func (s *Server) settled(ctx context.Context, at *session.Session, asked string)
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	for {
-		if fresh, err := s.config.Runner.Session(context.WithoutCancel(ctx), at.ID); err != nil {
-			return nil, false, err
-		} else if at = fresh; isSettled(at) || wait == 0 {
+	for waited := false; ; {
+		fresh := s.config.Runner.Store().Recent(at.ID)
+		if !waited || fresh == nil || fresh.Sequence <= at.Sequence { // or this process has changed it
+			if fresh, err = s.config.Runner.Session(context.WithoutCancel(ctx), at.ID); err != nil {
+				return nil, false, err
+			}
+		}
+		waited = true
+		if at = fresh; isSettled(at) || wait == 0 {
 			return at, isSettled(at), nil
 		}
 		select {

@@ -90,8 +90,11 @@ func addStream[I any](s *Server, o operation, begin func(ctx context.Context, p 
 			return nil, s.fail(ctx, err)
 		}
 		return &huma.StreamResponse{Body: func(c huma.Context) {
-			defer done()
-			s.tail(c, p, t)
+			streaming(c, func() {
+				defer done()
+				ended := s.config.Metrics.Stream(ctx, t.kind())
+				ended(s.tail(c, p, t) != nil)
+			})
 		}}, nil
 	})
 }
@@ -168,8 +171,20 @@ func (s *Server) tailOf(ctx context.Context, p *Principal, stream, machineName s
 	return t, nil
 }
 
+// kind names the stream for who counts streams.
+func (t *tail) kind() string {
+	switch {
+	case t.inbox:
+		return "inbox"
+	case t.machine != "":
+		return "machine"
+	}
+	return "all"
+}
+
 // tail writes what comes behind a place, until the reader goes or it is time to connect again.
-func (s *Server) tail(c huma.Context, p *Principal, t *tail) {
+// The error is that of a write.
+func (s *Server) tail(c huma.Context, p *Principal, t *tail) error {
 	ctx := c.Context()
 	leave := s.hub.follow()
 	defer leave()
@@ -186,7 +201,7 @@ func (s *Server) tail(c huma.Context, p *Principal, t *tail) {
 			err = s.write(ctx, out, turns.caller, t, entries)
 		}
 		if err != nil {
-			return // whoever comes again is told why
+			return out.err // whoever comes again is told why
 		}
 		if t.inbox {
 			s.sayClaims(out, turns.caller, t)
@@ -195,9 +210,10 @@ func (s *Server) tail(c huma.Context, p *Principal, t *tail) {
 			news = already // but for what is due meanwhile
 		}
 		if !s.idle(ctx, out, turns, news, t.open) {
-			return
+			break
 		}
 	}
+	return out.err
 }
 
 // already is closed.

@@ -26,6 +26,7 @@ type Control struct {
 	file
 	stmts controlStatements // of out
 	key   *sql.Stmt         // the query of Key
+	named *sql.Stmt         // the query of Machine
 	owner session.Owner
 
 	mu    sync.Mutex
@@ -60,7 +61,10 @@ func OpenControl(ctx context.Context, path string, o SQLiteOptions) (*Control, e
 		return nil, err
 	}
 	var err error
-	if c.key, err = c.read.PrepareContext(ctx, `SELECT `+keyColumns+` FROM keys WHERE key_id=?`); err == nil && !o.ReadOnly {
+	if c.key, err = c.read.PrepareContext(ctx, `SELECT `+keyColumns+` FROM keys WHERE key_id=?`); err == nil {
+		c.named, err = c.read.PrepareContext(ctx, versionQuery+newestVersion)
+	}
+	if err == nil && !o.ReadOnly {
 		c.owner, err = c.claim()
 	}
 	if err != nil {
@@ -78,7 +82,7 @@ func (c *Control) Close() error {
 	if c.owner != nil {
 		err = errors.Join(err, c.owner.Release())
 	}
-	return errors.Join(err, c.key.Close(), c.close())
+	return errors.Join(err, c.key.Close(), c.named.Close(), c.close())
 }
 
 // Path returns the path of the file, to which symbolic links were followed.

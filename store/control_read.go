@@ -91,23 +91,28 @@ const versionTables = ` FROM machines m JOIN versions v ON v.machine=m.id`
 // versionColumns are those of a version, but its place and its definition.
 const versionColumns = `m.tenant, m.name, v.version, v.digest, v.by, v.at`
 
+// versionQuery reads a version of a machine; newestVersion says which.
+const (
+	versionQuery  = `SELECT ` + versionColumns + `, v.version, v.definition` + versionTables + ` WHERE m.tenant=? AND m.name=? AND `
+	newestVersion = `v.version=m.newest`
+)
+
 func versionFields(m *control.Machine) []any {
 	return []any{&m.Tenant, &m.Name, &m.Version, &m.Digest, &m.By, &m.At, &m.Place}
 }
 
 // Machine implements [control.Store].
 func (c *Control) Machine(ctx context.Context, tenant, name string) (control.Machine, error) {
-	return c.version(ctx, `m.tenant=? AND m.name=? AND v.version=m.newest`, tenant, name)
+	return readVersion(c.named.QueryRowContext(ctx, tenant, name), name)
 }
 
 // MachineOf implements [control.Store].
 func (c *Control) MachineOf(ctx context.Context, tenant, name, digest string) (control.Machine, error) {
-	return c.version(ctx, `m.tenant=? AND m.name=? AND v.digest=? ORDER BY v.version DESC LIMIT 1`, tenant, name, digest)
+	return readVersion(c.read.QueryRowContext(ctx, versionQuery+`v.digest=? ORDER BY v.version DESC LIMIT 1`, tenant, name, digest), name)
 }
 
-func (c *Control) version(ctx context.Context, where, tenant, name string, args ...any) (m control.Machine, err error) {
-	err = c.read.QueryRowContext(ctx, `SELECT `+versionColumns+`, v.version, v.definition`+versionTables+` WHERE `+where, append([]any{tenant, name}, args...)...).
-		Scan(append(versionFields(&m), &m.Definition)...)
+func readVersion(row *sql.Row, name string) (m control.Machine, err error) {
+	err = row.Scan(append(versionFields(&m), &m.Definition)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return control.Machine{}, fmt.Errorf("machine %s: %w", name, control.ErrNotFound)
 	}
