@@ -156,7 +156,7 @@ func TestRoundAllocates(t *testing.T) {
 		m    *machine.Machine
 		what string
 		most float64
-	}{{loop(t, 1, 0), "1 proposer", 14}, {loop(t, 3, 0), "3 proposers", 14}, {loop(t, 10, 0), "10 proposers", 20}, {account(t), "1 proposer with set and when", 26}} {
+	}{{loop(t, 1, 0), "1 proposer", 12}, {loop(t, 3, 0), "3 proposers", 12}, {loop(t, 10, 0), "10 proposers", 18}, {account(t), "1 proposer with set and when", 24}} {
 		r := engine(t, store.NewMemory(), c.m)
 		rounds(t, r, c.m, 100)
 		const batch = 1000

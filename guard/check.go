@@ -28,14 +28,15 @@ func (c *Config) Check(s State, step verdict.Step) verdict.Verdict {
 	}
 	l := looks.Get().(*look)
 	defer l.release()
+	l.step, l.before = step, s
 	m := s.memory
 	if m == nil {
 		m = &memory{}
 	}
-	if err := l.read(c, &step, m.foresee(c, &step)); err != nil {
+	if err := l.read(c, &l.step, m.foresee(c, &l.step)); err != nil {
 		return verdict.Verdict{Status: verdict.Abort, Reasons: []verdict.Reason{{Code: "internal_error", Guard: "internal", Class: verdict.Abort, Message: err.Error()}}}
 	}
-	return c.judge(&s, m, &step, l)
+	return c.judge(&l.before, m, &l.step, l)
 }
 
 // judge runs every check, in the published order.

@@ -32,6 +32,7 @@ type look struct {
 	padded []byte       // the arguments of a call and zeros behind them
 	state  hash         // of the state's name
 	step   verdict.Step // room for the one that is looked at
+	before State        // room for what it is judged by
 	packs  packs.Scratch
 	seen   []byte // the output without what nobody sees
 
@@ -65,7 +66,7 @@ var looks = sync.Pool{New: func() any { return new(look) }}
 
 // release gives a look back. One that has grown large is left to the collector.
 func (l *look) release() {
-	l.step = verdict.Step{}
+	l.step, l.before = verdict.Step{}, State{}
 	clear(l.tools)
 	bytes, words := l.packs.Size()
 	bytes += cap(l.text.Lower) + cap(l.padded) + cap(l.seen)
