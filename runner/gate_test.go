@@ -174,12 +174,12 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"make permit":            "gate.go pass",
 		"write permit":           "",
 		"call pass":              "advance.go execute",
-		"call execute":           "decide.go executeForced, evaluate.go executeElected, round_states.go executing, timer.go executeTimer",
+		"call execute":           "evaluate.go executeElected, round_states.go executing, ruling.go executeForced, timer.go executeTimer",
 		"call move":              "advance.go execute",
 		"make Executed":          "advance.go move, session/folder.go newData",
 		"make RoundOpened":       "advance.go move, advance.go refused, commit_batch.go newOpened, move.go moveOnce, session/folder.go newData, session/opening.go fill",
 		"call apply":             "commit.go emit, session/folder.go Add, session/fork.go replay, session/opening.go NewOpening",
-		"write Session.State":    "deciding.go lookIn, session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm, session/moved.go applyMoved, session/shown.go Shown", // the state of a trust.Comparison; one that is only shown
+		"write Session.State":    "report_machine.go lookIn, session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm, session/moved.go applyMoved, session/shown.go Shown", // the state of a trust.Comparison; one that is only shown
 		"write Session.Executed": "session/fold.go applyExecuted",
 		"write Session.last":     "session/fold.go applyExecuted",
 	} {

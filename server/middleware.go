@@ -23,7 +23,7 @@ import (
 // What every request goes through before its operation, in this order: a panic becomes a problem,
 // the request gets an id, a foreign Host and a foreign page are refused, sizes and rates are
 // bounded, the caller is found. Permission, idempotency and the audit log belong to operations
-// (operations.go, recorded.go). A test walks all routes for a missing link.
+// (operations.go, audit_write.go). A test walks all routes for a missing link.
 
 type requestKey struct{}
 

@@ -23,7 +23,7 @@ import (
 // the decoder (folder.go) and, if a fork inherits it, in fork.go, a line in the golden logs and a
 // row in docs/json.md. Who may have to know it: the projection of stores, back-tests
 // (internal/lab/backtest/read.go), the printer (cli/print.go), the metrics
-// (internal/telemetry/prom), streams (server/entry.go) and logs of guards (internal/guardlog).
+// (internal/telemetry/prom), streams (server/stream_entry.go) and logs of guards (internal/guardlog).
 // Older programs refuse logs that have it; a new member of an old kind they pass over.
 
 // An Event is one thing that happened in a session. Events of one commit follow

@@ -18,9 +18,9 @@ import (
 )
 
 // Streams over many sessions: of all, of those of a machine with its specialists, and of what
-// comes into the inbox and leaves it. The id of an event is a cursor (cursor.go), so whoever
+// comes into the inbox and leaves it. The id of an event is a cursor (stream_cursor.go), so whoever
 // begins again behind the last one they saw gets each event once, from whichever process.
-// What they read comes from the hub (hub.go), or, where they have fallen behind, from the store.
+// What they read comes from the hub (stream_hub.go), or, where they have fallen behind, from the store.
 
 type followAllIn struct {
 	params.Follow

@@ -25,7 +25,7 @@ import (
 // commits first it begins anew with the session as it is then.
 //
 // force tests who rules, then whether the transition is legal and the question pinned as
-// closely as it wants; rule (second.go) keeps the ruling if another human has to rule
+// closely as it wants; rule (ruling_waiting.go) keeps the ruling if another human has to rule
 // too. executeForced weighs what the evidence said of the choice, passes the gate, and
 // commits the move with what it teaches, all in one record: no move without its lesson,
 // no lesson without its move. What is refused before the gate is not recorded at all.
