@@ -54,6 +54,15 @@ type Store struct {
 	Place     int64  `json:"place" doc:"of the newest record"`
 	Schema    int64  `json:"schema,omitempty" doc:"the version of the file's tables"`
 	SizeBytes int64  `json:"sizeBytes,omitempty" doc:"of the file"`
+
+	LastVerify *Verified `json:"lastVerify,omitempty" doc:"the newest check of it that a job of this week has done"`
+}
+
+// A Verified is a check of a store.
+type Verified struct {
+	JobID    string          `json:"jobId"`
+	At       specialist.Time `json:"at" doc:"when it was done"`
+	ExitCode int             `json:"exitCode" doc:"1 if there is a difference"`
 }
 
 // KeyOf returns a key as it is shown at a moment.

@@ -2,12 +2,16 @@ package cli
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/jobs"
 	"github.com/dialai/dialai/internal/lab/backtest"
@@ -84,27 +88,52 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 		return err
 	}
 	work := jobs.Backtest{MachineName: machineName, Policy: policy, Since: f.since, Cold: f.cold, HumanMinutes: f.minutes}
-	if work.Guards, err = a.readGuards(f.guards); err != nil {
+	var sent json.RawMessage
+	if work.Guards, sent, err = a.readGuards(f.guards); err != nil {
 		return err
 	}
 	return a.with(cmd.Context(), command.AccessFor(f.adopt), func(e *engine, out *bufio.Writer) error {
 		b := &render.Backtest{Style: a.Style, Out: out, Policy: f.text(), Changed: work.Changed()}
 		m := render.NewMeter(a.Screen(), "deciding again", "records")
 		work.Flip, work.Progress = b.Flip, m.At
-		r, gates, err := work.Run(cmd.Context(), e.Runner)
+		var r *backtest.Report
+		job := ""
+		if e.far == nil {
+			r, b.Gates, err = work.Run(cmd.Context(), e.Runner)
+		} else {
+			r, job, err = backtestAt(cmd.Context(), e.far, b, &work, sent, f.limits())
+		}
 		m.Stop()
 		if err != nil {
 			return backtestError(err)
 		}
-		b.Gates = gates
 		if err := b.Print(r); err != nil {
 			return err
 		}
-		if err := f.exceeded(&r.Total); err != nil || !f.adopt {
+		switch err := f.exceeded(&r.Total); {
+		case e.far != nil && (err != nil || !f.adopt): // the server has recorded what was tried
+			return err
+		case e.far != nil:
+			return a.adoptAt(cmd.Context(), e.far, out, machineName, api.Adopting{JobID: job, Reasoning: f.order.reason, SpecialistID: f.order.as})
+		case err != nil || !f.adopt:
 			return errors.Join(err, jobs.RecordTrials(cmd.Context(), e.Runner, r, command.LocalActor()))
 		}
 		return a.adopt(cmd.Context(), e, out, f, r)
 	})
+}
+
+// backtestAt has a server do a back-test, and returns what it has found and the id of the job.
+func backtestAt(ctx context.Context, far *remote.Server, b *render.Backtest, work *jobs.Backtest, guards json.RawMessage, most jobs.Limits) (r *backtest.Report, job string, err error) {
+	in, err := request(work, guards, most)
+	if err != nil {
+		return nil, "", err
+	}
+	job, result, err := far.Work(ctx, in, work.Progress)
+	if err != nil {
+		return nil, "", err
+	}
+	r, b.Gates, err = jobs.ReadBacktest(result, work.Flip)
+	return r, job, err
 }
 
 // machineNamed returns the name of the machine to look at, "" for all. A machine
@@ -152,14 +181,7 @@ func checkMinutes(minutes float64) error {
 
 // exceeded compares with --max-flips and --max-error.
 func (f *backtestFlags) exceeded(total *backtest.Result) error {
-	var most jobs.Limits
-	if f.given("max-flips") {
-		most.Flips = &f.maxFlips
-	}
-	if f.given("max-error") {
-		most.Error = &f.maxError
-	}
-	if err := most.Exceeded(total); err != nil {
+	if err := f.limits().Exceeded(total); err != nil {
 		return command.Fail(command.ExitFailure, err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/cli/internal/render"
@@ -149,16 +150,46 @@ func parseRisk(text string) (*machine.Risk, error) {
 	return r, nil
 }
 
-// readGuards reads --guards; nil without it.
-func (a *app) readGuards(path string) (*jobs.Guards, error) {
+// readGuards reads --guards, also as a server is sent them; nil without it.
+func (a *app) readGuards(path string) (*jobs.Guards, json.RawMessage, error) {
 	if path == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
-	c, states, err := guards.LoadAnyGuards(a.App, path)
+	l, err := guards.LoadAnyGuards(a.App, path)
 	if err != nil {
-		return nil, command.Fail(command.ExitUsage, err)
+		return nil, nil, command.Fail(command.ExitUsage, err)
 	}
-	return &jobs.Guards{Machine: c, States: states}, nil
+	return &jobs.Guards{Machine: l.Config, States: l.States}, l.JSON, nil
+}
+
+// limits are what --max-flips and --max-error say.
+func (f *backtestFlags) limits() (most jobs.Limits) {
+	if f.given("max-flips") {
+		most.Flips = &f.maxFlips
+	}
+	if f.given("max-error") {
+		most.Error = &f.maxError
+	}
+	return most
+}
+
+// request returns what is to be tried as a server is asked for it.
+func request(b *jobs.Backtest, guards json.RawMessage, most jobs.Limits) (api.NewJob, error) {
+	in := api.BacktestJob{
+		MachineName: b.MachineName, Roster: b.Policy.Roster, Drop: b.Policy.Drop, Guards: guards, Since: b.Since, Cold: b.Cold, HumanMinutes: b.HumanMinutes,
+		MaxFlips: most.Flips, MaxError: most.Error,
+	}
+	if t := b.Policy.Threshold; t != nil {
+		in.Threshold = &t.Given
+	}
+	if r := b.Policy.Risk; r != nil {
+		in.Risk = &api.PromisedRisk{MaxError: r.MaxError, Confidence: &r.Confidence}
+	}
+	var err error
+	if b.Policy.Arbiter != nil {
+		in.Arbiter, err = json.Marshal(b.Policy.Arbiter)
+	}
+	return api.NewJob{Kind: "backtest", BacktestJob: in}, err
 }
 
 // text says what is tried.

@@ -83,7 +83,10 @@ func atDistance() (code int, done bool) {
 	if args[0] == "log" && slices.Contains(args, "--machine") { // which no server tells; what it wrote is told as its own
 		return runFor(args, "", ""), true
 	}
-	if strings.HasPrefix(args[0], "__") || !cli.AtServer(args[0]) || slices.ContainsFunc(args, isLocalFlag) {
+	if args[0] == "store" && slices.Contains(args, "head") { // which no server tells
+		return 0, false
+	}
+	if strings.HasPrefix(args[0], "__") || !cli.AtServer(args[0]) || slices.ContainsFunc(args, func(word string) bool { return isLocalFlag(args[0], word) }) {
 		return 0, false
 	}
 	store := takeFlag(&args, "--store")
@@ -178,11 +181,11 @@ func takeFlag(args *[]string, flag string) string {
 	return ""
 }
 
-// isLocalFlag reports whether a word is a flag that no command takes at a server, or a store
+// isLocalFlag reports whether a word is a flag that a command does not take at a server, or a store
 // that none can have: then it works on the store itself.
-func isLocalFlag(word string) bool {
+func isLocalFlag(command, word string) bool {
 	name, _, _ := strings.Cut(word, "=")
-	return slices.Contains([]string{"--record", "--replay", "--shadow", "--guards", "--interactive", "-i", "--timeout", "--wait", "--server", "--remote"}, name)
+	return (name != "--guards" || command != "backtest") && slices.Contains([]string{"--record", "--replay", "--shadow", "--guards", "--interactive", "-i", "--timeout", "--wait", "--server", "--remote"}, name)
 }
 
 // servers are those of a script.

@@ -70,6 +70,7 @@ var JSONLines = map[string]any{
 	"`dialai init`":         writtenLine{},
 	"`dialai store verify`": store.Report{},
 	"`dialai store head`":   headLine{},
+	"`dialai store status`": api.Store{},
 	"`dialai migrate`":      migratedLine{},
 	"An explanation":        trust.Judgement{},
 	"An outcome":            trust.Outcome{},

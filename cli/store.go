@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
@@ -19,8 +22,8 @@ func (a *app) storeCommand() *cobra.Command {
 		Use:   "store",
 		Short: "Check or repair the store",
 		Long: `The logs are the truth; everything else in the store follows from them. verify
-recomputes all of it, rebuild writes it anew, and head prints what proves later that
-nothing was set back.`,
+recomputes all of it, rebuild writes it anew, status says how large it is, and head prints
+what proves later that nothing was set back.`,
 		Example: `  dialai store verify
   dialai store rebuild --store ./old.db`,
 	}
@@ -34,13 +37,14 @@ from nothing stays as it is: the secret that audits are drawn by, the audit of m
 damaged log or definition is reported, and nothing is changed.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.maintain(cmd.Context(), command.Writes, "rebuilt", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
+			job := api.NewJob{Kind: "rebuild", RebuildJob: api.RebuildJob{AcceptCut: acceptCut}}
+			return a.maintain(cmd.Context(), command.Writes, "rebuilt", job, func(ctx context.Context, s *store.SQLite) (store.Report, error) {
 				return s.Rebuild(ctx, session.NewPrograms(), acceptCut)
 			})
 		},
 	}
 	rebuild.Flags().BoolVar(&acceptCut, "accept-cut", false, "take logs as they are even if their end was cut off")
-	cmd.AddCommand(a.storeHeadCommand(), rebuild, a.storeVerifyCommand())
+	cmd.AddCommand(a.storeHeadCommand(), rebuild, a.storeStatusCommand(), a.storeVerifyCommand())
 	return cmd
 }
 
@@ -68,7 +72,8 @@ printed it is still there as it was.`,
 				}
 				heads = append(heads, h)
 			}
-			return a.maintain(cmd.Context(), command.Reads, "verified", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
+			job := api.NewJob{Kind: "verify", VerifyJob: api.VerifyJob{Head: strings.TrimSpace(head)}}
+			return a.maintain(cmd.Context(), command.Reads, "verified", job, func(ctx context.Context, s *store.SQLite) (store.Report, error) {
 				return s.Verify(ctx, session.NewPrograms(), heads...)
 			})
 		},
@@ -112,6 +117,44 @@ hash of each of these records and its place.`,
 	}
 }
 
+func (a *app) storeStatusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "Say what the store is, and how large",
+		Long: `Print of which version the tables of the store are, how many records its logs have, and
+how large its file is.`,
+		Example: `  dialai store status
+  dialai store status --server https://decisions.example.com --json`,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			is := api.Store{Kind: "sqlite"}
+			if a.Flags.Server != "" {
+				is, err = a.statusAt(cmd.Context())
+			} else {
+				err = a.withStore(cmd.Context(), command.Reads, func(ctx context.Context, s *store.SQLite) (err error) {
+					if is.Place, err = s.Place(ctx); err == nil {
+						is.Schema, is.SizeBytes, err = s.Status(ctx)
+					}
+					return err
+				})
+			}
+			if err != nil {
+				return err
+			}
+			return a.StoreStatus(a.Out, is)
+		},
+	}
+}
+
+// statusAt returns what a server keeps its sessions in. What it remembers of it beside is not told:
+// it is not of the store.
+func (a *app) statusAt(ctx context.Context) (is api.Store, err error) {
+	far, err := remote.Open(ctx, a.App, nil)
+	if err == nil {
+		is, err = far.Store(ctx)
+		is.LastVerify, err = nil, far.Told(err)
+	}
+	return is, err
+}
+
 // withStore opens the store's file, which must be there, for a while.
 func (a *app) withStore(ctx context.Context, does command.Access, do func(context.Context, *store.SQLite) error) (err error) {
 	path, err := a.StorePath()
@@ -132,16 +175,20 @@ func (a *app) withStore(ctx context.Context, does command.Access, do func(contex
 	return do(ctx, s)
 }
 
-// maintain prints what a check or rebuild found.
-func (a *app) maintain(ctx context.Context, does command.Access, done string, do func(context.Context, *store.SQLite) (store.Report, error)) error {
+// maintain prints what a check or rebuild found. At a server it is a job.
+func (a *app) maintain(ctx context.Context, does command.Access, done string, job api.NewJob, do func(context.Context, *store.SQLite) (store.Report, error)) (err error) {
 	var report store.Report
-	err := a.withStore(ctx, does, func(ctx context.Context, s *store.SQLite) (err error) {
-		m := render.NewMeter(a.Screen(), "reading the logs", "records")
-		defer m.Stop()
-		s.OnProgress(m.At)
-		report, err = do(ctx, s)
-		return err
-	})
+	m := render.NewMeter(a.Screen(), "reading the logs", "records")
+	if a.Flags.Server != "" {
+		report, err = a.maintainAt(ctx, job, m.At)
+	} else {
+		err = a.withStore(ctx, does, func(ctx context.Context, s *store.SQLite) (err error) {
+			s.OnProgress(m.At)
+			report, err = do(ctx, s)
+			return err
+		})
+	}
+	m.Stop()
 	if err != nil {
 		return err
 	}
@@ -154,6 +201,19 @@ func (a *app) maintain(ctx context.Context, does command.Access, done string, do
 		return command.Fail(command.ExitFailure, report.Difference)
 	}
 	return err
+}
+
+// maintainAt has a server do a job about its store, and returns what that has found.
+func (a *app) maintainAt(ctx context.Context, job api.NewJob, tell func(done, of int64)) (report store.Report, err error) {
+	far, err := remote.Open(ctx, a.App, nil)
+	if err != nil {
+		return report, err
+	}
+	_, result, err := far.Work(ctx, job, tell)
+	if err == nil {
+		err = json.Unmarshal(result, &report)
+	}
+	return report, err
 }
 
 // migratedLine is what migrate did as --json shows it.

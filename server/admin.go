@@ -234,5 +234,19 @@ func (s *Server) store(ctx context.Context, p *Principal, _ *struct{}) (*storeOu
 		out.Body.Kind = "sqlite"
 		out.Body.Schema, out.Body.SizeBytes, err = file.Status(ctx)
 	}
+	if err == nil {
+		out.Body.LastVerify, err = s.lastVerify(ctx, p)
+	}
 	return out, err
+}
+
+// lastVerify returns the newest check of the store that was done; nil if none is remembered.
+func (s *Server) lastVerify(ctx context.Context, p *Principal) (*api.Verified, error) {
+	page, err := s.config.Control.Jobs(ctx, control.Query{Tenant: p.Tenant, Desc: true, Limit: maxPage})
+	for _, j := range page {
+		if j.Kind == kindVerify && j.Status == control.JobDone {
+			return &api.Verified{JobID: j.ID, At: j.EndedAt, ExitCode: j.Outcome.ExitCode}, nil
+		}
+	}
+	return nil, err
 }

@@ -433,7 +433,13 @@ func TestRebuildJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.want(201, "POST", "/v1/sessions", `{"machine":`+reviewed+`}`) // the server goes on
+	var is api.Store
+	if d.want(200, "GET", "/v1/store", "").into(t, &is); is.LastVerify != nil {
+		t.Errorf("before a check the store is %+v", is)
+	}
 	if j := d.ended(d.ask(`{"kind":"verify"}`).JobID); *j.ExitCode != 0 {
 		t.Errorf("verified: %+v", j)
+	} else if d.want(200, "GET", "/v1/store", "").into(t, &is); is.LastVerify == nil || is.LastVerify.JobID != j.JobID || is.LastVerify.At != *j.EndedAt || is.LastVerify.ExitCode != 0 {
+		t.Errorf("after it the store is %+v", is)
 	}
 }

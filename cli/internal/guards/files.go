@@ -1,6 +1,7 @@
 package guards
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -33,22 +34,35 @@ func HoldsMachine(path string, data []byte) bool {
 	return isMachine(names)
 }
 
+// Loaded are the guards of a file.
+type Loaded struct {
+	Config *guard.Config
+	States map[string]*guard.Config // by the name of the state; of a machine file
+	JSON   json.RawMessage          // the guards, or the definition of the machine
+}
+
 // LoadAnyGuards reads the guards of a guards file or of a machine file; of the
 // latter also those of its states.
-func LoadAnyGuards(a *command.App, path string) (*guard.Config, map[string]*guard.Config, error) {
+func LoadAnyGuards(a *command.App, path string) (l Loaded, err error) {
 	data, err := a.ReadFile(path, files.Guards)
 	if err != nil {
-		return nil, nil, err
+		return l, err
 	}
 	if !HoldsMachine(path, data) {
-		c, err := ParseGuards(path, data)
-		return c, nil, err
+		err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+			l.Config, problems = guard.ParseAs(section, guard.Compat)
+			l.JSON = section
+			return problems
+		})
+		return l, err
 	}
 	m, err := a.ParseMachine(path, data)
 	if err != nil {
-		return nil, nil, err
+		return l, err
 	}
-	return guard.OfMachine(m)
+	l.JSON = m.JSON()
+	l.Config, l.States, err = guard.OfMachine(m)
+	return l, err
 }
 
 // ParseGuards reads a guards file. Without a profile it has compat.

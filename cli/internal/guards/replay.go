@@ -44,7 +44,7 @@ func (a *app) replay(path, guards string) error {
 	case guards == "-" && path == "-":
 		return command.Fail(CheckInvalid, errors.New("the log and the guards cannot both be read from stdin"))
 	}
-	c, states, err := LoadAnyGuards(a.App, guards)
+	loaded, err := LoadAnyGuards(a.App, guards)
 	if err != nil {
 		return command.Fail(CheckInvalid, err)
 	}
@@ -54,7 +54,7 @@ func (a *app) replay(path, guards string) error {
 	}
 	defer in.Close()
 	out := bufio.NewWriter(a.Out)
-	r := guardlog.NewReplay(guard.NewReplayer(c, states), func(d guardlog.ReplayDifference) error { return a.Difference(out, d) })
+	r := guardlog.NewReplay(guard.NewReplayer(loaded.Config, loaded.States), func(d guardlog.ReplayDifference) error { return a.Difference(out, d) })
 	if err := guardlog.EachLine(in, r.Line); err != nil {
 		return command.Fail(CheckInvalid, errors.Join(err, out.Flush()))
 	}

@@ -32,7 +32,7 @@ import (
 var Commands = map[string]bool{
 	"dialai": true, "run": true, "resume": true, "decide": true, "propose": true, "inbox": true, "sessions": true, "show": true, "log": true, "cancel": true, "fork": true, "proxy": true, "webhooks": true,
 	"tick": true, "move": true, "retract": true, "audit": true, "explain": true, "trust": true, "collapse": true, "risk": true, "metrics": true, "specialists": true,
-	"backtest": false, "store": false, "keys": true, "serve": false, "migrate": false,
+	"backtest": true, "store": true, "keys": true, "serve": false, "migrate": false,
 }
 
 // localFlags make no sense at a server, and why.
@@ -80,11 +80,11 @@ func Check(a *command.App, cmd *cobra.Command) error {
 		f.Server = ""
 		return nil
 	}
-	if !served {
-		return command.Hinted(command.Usage("dialai %s does not work at a server in this version", top.Name()), "leave out --server, and run it where the store is")
+	if !served || cmd.CommandPath() == "dialai store head" {
+		return command.Hinted(command.Usage("%s does not work at a server in this version", cmd.CommandPath()), "leave out --server, and run it where the store is")
 	}
 	for _, l := range localFlags {
-		if flag := cmd.Flags().Lookup(l.name); flag != nil && flag.Changed && (l.name != "machine" || top.Name() == "log") {
+		if flag := cmd.Flags().Lookup(l.name); flag != nil && flag.Changed && (l.name != "machine" || top.Name() == "log") && (l.name != "guards" || top.Name() != "backtest") {
 			return command.Hinted(command.Usage("--%s with --server: %s", l.name, l.why), "leave out one of them")
 		}
 	}

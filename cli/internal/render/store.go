@@ -5,8 +5,20 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/store"
 )
+
+// StoreStatus prints what a store is.
+func (st Style) StoreStatus(w io.Writer, s api.Store) error {
+	switch {
+	case st.JSON:
+		return JSON(w, s)
+	case st.Quiet:
+		return nil
+	}
+	return Table(w, [][]string{{"Kind:", s.Kind}, {"Tables:", fmt.Sprintf("version %d", s.Schema)}, {"Records:", fmt.Sprint(s.Place)}, {"Size:", Plural(int(s.SizeBytes), "byte")}})
+}
 
 // Report prints a report but for its difference, which is the error. What stands in
 // a damaged store may be anything.
