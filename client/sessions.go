@@ -50,19 +50,26 @@ type SessionQuery struct {
 	Overdue      bool
 	Awake        bool      // without those that wait for a timer which has not come
 	Reviews      bool      // only those with closed rounds that a human is to look at
-	UpdatedAfter time.Time // the zero time asks for nothing
+	StartedBy    string    // only those that this subject has started
+	CreatedAfter time.Time // the zero time asks for nothing
+	UpdatedAfter time.Time // likewise
 	OldestFirst  bool
 }
 
 func (q SessionQuery) values() url.Values {
-	v := values("id", q.ID, "machine", q.Machine, "status", strings.Join(q.Statuses, ","), "state", q.State, "code", q.Code, "subject", q.Subject, "decider", q.Decider, "overdue", yes(q.Overdue), "awake", yes(q.Awake), "reviews", yes(q.Reviews))
-	if !q.UpdatedAfter.IsZero() {
-		v.Set("updatedAfter", q.UpdatedAfter.UTC().Format(time.RFC3339Nano))
-	}
+	v := values("id", q.ID, "machine", q.Machine, "status", strings.Join(q.Statuses, ","), "state", q.State, "code", q.Code, "subject", q.Subject, "decider", q.Decider, "overdue", yes(q.Overdue), "awake", yes(q.Awake), "reviews", yes(q.Reviews), "startedBy", q.StartedBy, "createdAfter", moment(q.CreatedAfter), "updatedAfter", moment(q.UpdatedAfter))
 	if q.OldestFirst {
 		v.Set("order", "asc")
 	}
 	return v
+}
+
+// moment is a time in a query; "" for the zero time.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
 }
 
 // Sessions yields sessions, page by page as they are read. An error is the last it yields.

@@ -40,6 +40,7 @@ type inboxIn struct {
 	Human     string `query:"human" doc:"the human who looks; only questions that they may rule on. me is the only one as whom the key may"`
 	As        string `query:"as" doc:"the human who looks, at all questions"`
 	Unclaimed bool   `query:"unclaimed" doc:"only those that nobody else is at"`
+	Since     string `query:"since" doc:"only those that began to wait after a time such as 2026-01-31T12:00:00Z"`
 	Limit     int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
 	Cursor    string `query:"cursor"`
 }
@@ -61,6 +62,11 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 		return nil, bad("bad_request", "human is me, and the key names %s: say which", orNobody(p.humans(in.Machine)))
 	}
 	q := session.ListQuery{MachineName: in.Machine, State: in.State, Code: in.Code, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}
+	since, err := momentOf("since", in.Since)
+	if err != nil {
+		return nil, err
+	}
+	q.UpdatedAfter = since // others began to wait before
 	if in.Human != "" {
 		if q.Decider = viewer; in.As != "" {
 			if viewer, err = p.viewer(in.Machine, in.As); err != nil {
@@ -72,7 +78,9 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 	if err != nil && (ctx.Err() != nil || len(items) == 0 && next == "") {
 		return nil, err // otherwise sessions that cannot be read keep the others from nobody
 	}
-	items = slices.DeleteFunc(items, func(q runner.Question) bool { return !p.may(mayPayload, q.MachineName) })
+	items = slices.DeleteFunc(items, func(q runner.Question) bool {
+		return !p.may(mayPayload, q.MachineName) || since != 0 && q.Since <= since
+	})
 	shown, err := s.withClaims(ctx, p, items, in.Unclaimed)
 	if err != nil {
 		return nil, err

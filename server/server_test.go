@@ -859,3 +859,30 @@ func TestDocument(t *testing.T) {
 		t.Errorf("requests are to be closed and answers open: Ruling %v, Session %v", document.Components.Schemas["Ruling"], document.Components.Schemas["Session"])
 	}
 }
+
+// TestListsByStart: sessions are listed by who has started them and when, questions by when they
+// began to wait.
+func TestListsByStart(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	first := d.start(reviewed)
+	var other api.Settled
+	d.wantAs(d.key(control.Grant{Role: control.Operator}), 201, "POST", "/v1/sessions?wait=10s", `{"machine":`+reviewed+`}`).into(t, &other)
+	later := first.CreatedAt.Time().Add(-time.Millisecond).UTC().Format(time.RFC3339Nano)
+	for query, want := range map[string]int{
+		"": 2, "startedBy=local": 1, "startedBy=nobody": 0, "createdAfter=" + url.QueryEscape(later): 2, "createdAfter=2999-01-01T00:00:00Z": 0,
+		"startedBy=local&createdAfter=" + url.QueryEscape(later): 1,
+	} {
+		var list api.List[api.Summary]
+		if d.want(200, "GET", "/v1/sessions?"+query, "").into(t, &list); len(list.Items) != want {
+			t.Errorf("%s lists %d sessions, want %d", query, len(list.Items), want)
+		}
+	}
+	d.want(400, "GET", "/v1/sessions?createdAfter=soon", "")
+	for since, want := range map[string]int{"2020-01-01T00:00:00Z": 2, "2999-01-01T00:00:00Z": 0, other.Session.Question.Since.Time().UTC().Format(time.RFC3339Nano): 0} {
+		var inbox api.List[api.Item]
+		if d.want(200, "GET", "/v1/inbox?since="+url.QueryEscape(since), "").into(t, &inbox); len(inbox.Items) != want {
+			t.Errorf("since %s %d questions wait, want %d", since, len(inbox.Items), want)
+		}
+	}
+	d.want(400, "GET", "/v1/inbox?since=soon", "")
+}

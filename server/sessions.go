@@ -133,6 +133,8 @@ type listIn struct {
 	Overdue      bool   `query:"overdue"`
 	Awake        bool   `query:"awake" doc:"without those that wait for a timer which has not come"`
 	Reviews      bool   `query:"reviews" doc:"only those with closed rounds that a human is to look at"`
+	StartedBy    string `query:"startedBy" doc:"only those that this subject has started" maxLength:"300"`
+	CreatedAfter string `query:"createdAfter" doc:"a time such as 2026-01-31T12:00:00Z"`
 	UpdatedAfter string `query:"updatedAfter" doc:"a time such as 2026-01-31T12:00:00Z"`
 	Order        string `query:"order" enum:"asc,desc" doc:"by creation; desc without it"`
 	Limit        int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
@@ -145,9 +147,12 @@ type listOut struct {
 
 func (s *Server) list(ctx context.Context, p *Principal, in *listIn) (*listOut, error) {
 	q := session.ListQuery{ID: in.ID, MachineName: in.Machine, State: in.State, Code: in.Code, Subject: in.Subject, Decider: machine.SpecialistID(in.Decider),
-		After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit), Desc: in.Order != "asc"}
+		StartedBy: in.StartedBy, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit), Desc: in.Order != "asc"}
 	var err error
 	if q.Statuses, err = statusesOf(in.Status); err != nil {
+		return nil, err
+	}
+	if q.CreatedAfter, err = momentOf("createdAfter", in.CreatedAfter); err != nil {
 		return nil, err
 	}
 	if q.UpdatedAfter, err = momentOf("updatedAfter", in.UpdatedAfter); err != nil {

@@ -37,6 +37,8 @@ type ListQuery struct {
 	// the code in the log; the runner by that of who may rule now (see OutcomeBy).
 	Code         string
 	Subject      string          // only those whose subject begins like this
+	StartedBy    string          // only those that this subject has started: Options.Actor
+	CreatedAfter specialist.Time // only those that were started after this moment; 0 means any
 	UpdatedAfter specialist.Time // only those that have changed after this moment; 0 means any
 	Reviews      bool            // only those with closed rounds that a human is to look at
 	// Overdue leaves only those that were due at this moment or before, and Timely only
@@ -107,6 +109,9 @@ func (q *ListQuery) sum(id specialist.SessionID) []byte {
 	fmt.Fprintf(h, "%x %q %q %q %q %q %d %t %q %t", id, q.ID, q.MachineName, q.State, q.Code, q.Subject, q.UpdatedAfter, q.Reviews, q.Decider, q.Desc)
 	if q.Overdue != 0 || q.Timely != 0 || q.Wake != 0 || q.Awake != 0 {
 		fmt.Fprintf(h, " %d %d %d %d", q.Overdue, q.Timely, q.Wake, q.Awake)
+	}
+	if q.StartedBy != "" || q.CreatedAfter != 0 {
+		fmt.Fprintf(h, " %q %d", q.StartedBy, q.CreatedAfter)
 	}
 	for s := Running; int(s) < len(statusNames); s++ {
 		fmt.Fprintf(h, " %t", q.wants(s))
@@ -189,9 +194,15 @@ func Summarize(s *Session) Summary {
 func (q *ListQuery) Matches(s *Session) bool {
 	return q.wants(s.Status) && (q.State == "" || q.State == s.State.Name) && (q.MachineName == "" || q.MachineName == s.Machine().Name()) &&
 		(q.Code == "" || q.Code == s.Standing().Code) && strings.HasPrefix(s.Subject(), q.Subject) && (!q.Reviews || len(s.reviews) > 0) &&
-		q.matchesTime(s) &&
+		q.matchesTime(s) && q.matchesStart(s) &&
 		(q.UpdatedAfter == 0 || s.UpdatedAt > q.UpdatedAfter) && (q.ID == "" || strings.HasPrefix(s.ID.String(), q.ID)) &&
 		(q.Places == nil || slices.Contains(q.Places, Place{s.Machine().Digest(), s.State.Name}))
+}
+
+// matchesStart reports whether a session belongs to a query as far as its start goes.
+func (q *ListQuery) matchesStart(s *Session) bool {
+	by := s.Options().Actor
+	return (q.CreatedAfter == 0 || s.CreatedAt > q.CreatedAfter) && (q.StartedBy == "" || by != nil && by.Subject == q.StartedBy)
 }
 
 // matchesTime reports whether a session belongs to a query as far as its due goes.

@@ -101,6 +101,12 @@ func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, 
 	if q.Subject != "" {
 		l.and("s.subject>=? AND s.subject<? AND s.subject<>''", q.Subject, behind(q.Subject))
 	}
+	if q.StartedBy != "" {
+		l.and(startedBy+"=?", q.StartedBy)
+	}
+	if q.CreatedAfter != 0 {
+		l.and("s.created_at>?", q.CreatedAfter)
+	}
 	if q.UpdatedAfter != 0 {
 		l.and("s.updated_at>?", q.UpdatedAfter)
 	}
@@ -126,6 +132,10 @@ func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, 
 	}
 	return l, nil
 }
+
+// startedBy is who has started a session, as its first event says: former versions wrote the
+// subject alone. No row has it, so that a list by it looks at the log of each session that is left.
+const startedBy = `(SELECT coalesce(json_extract(events, '$[0].data.actor.subject'), json_extract(events, '$[0].data.actor')) FROM log WHERE session=s.id AND first=1)`
 
 // behind returns the first text, by its bytes, behind all those that begin like this one.
 func behind(prefix string) string {

@@ -78,6 +78,41 @@ func testList(t *testing.T, m Maker) {
 	}
 }
 
+// testListStarts: lists by who has started sessions, and when.
+func testListStarts(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	b.start()
+	ours, err := b.r.Start(b.ctx, b.m, runner.StartOptions{Actor: &session.Actor{Subject: "key:\"ü", Method: "key"}})
+	b.ok(err)
+	theirs, err := b.r.Start(b.ctx, b.m, runner.StartOptions{Actor: &session.Actor{Subject: "local", Method: "local"}})
+	b.ok(err)
+	fork, err := b.r.Fork(b.ctx, ours.ID, runner.Forking{Actor: &session.Actor{Subject: "local", Method: "local"}})
+	b.ok(err)
+	for _, c := range []struct {
+		query session.ListQuery
+		want  []string
+	}{
+		{session.ListQuery{StartedBy: "key:\"ü"}, []string{ours.ID.String()}},
+		{session.ListQuery{StartedBy: "local"}, []string{theirs.ID.String(), fork.ID.String()}},
+		{session.ListQuery{StartedBy: "local", Limit: 1, Desc: true}, []string{fork.ID.String()}},
+		{session.ListQuery{StartedBy: "local", Statuses: []session.Status{session.Completed}}, nil},
+		{session.ListQuery{StartedBy: "key"}, nil},
+		{session.ListQuery{CreatedAfter: ours.CreatedAt}, []string{theirs.ID.String(), fork.ID.String()}},
+		{session.ListQuery{CreatedAfter: ours.CreatedAt, StartedBy: "key:\"ü"}, nil},
+		{session.ListQuery{CreatedAfter: fork.CreatedAt}, nil},
+	} {
+		list, err := b.store.List(b.ctx, c.query)
+		b.ok(err)
+		var got []string
+		for _, s := range list {
+			got = append(got, s.SessionID.String())
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("List(%+v) = %v, want %v", c.query, got, c.want)
+		}
+	}
+}
+
 // testListPages reads all sessions page by page, in both directions, while more are
 // created: every one that was there comes once, and new ones only where they belong.
 func testListPages(t *testing.T, m Maker) {
@@ -161,7 +196,7 @@ func testCursors(t *testing.T, m Maker) {
 	for _, other := range []session.ListQuery{
 		{}, {MachineName: "other"}, {MachineName: "storetest", Desc: true}, {MachineName: "storetest", Statuses: session.LiveStatuses()},
 		{MachineName: "storetest", State: "a"}, {MachineName: "storetest", Code: "a"}, {MachineName: "storetest", Subject: "a"},
-		{MachineName: "storetest", UpdatedAfter: 1}, {MachineName: "storetest", Reviews: true}, {MachineName: "storetest", Decider: "a"}, {MachineName: "storetest", ID: "a"},
+		{MachineName: "storetest", UpdatedAfter: 1}, {MachineName: "storetest", CreatedAfter: 1}, {MachineName: "storetest", StartedBy: "a"}, {MachineName: "storetest", Reviews: true}, {MachineName: "storetest", Decider: "a"}, {MachineName: "storetest", ID: "a"},
 	} {
 		if other.After = cursor; !errors.Is(list(b, other), session.ErrCursor) {
 			t.Errorf("the cursor of another list is %v in %+v, want ErrCursor", list(b, other), other)

@@ -40,6 +40,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"records from a sequence number", testRecordsFrom},
 		{"list", testList},
 		{"list in pages", testListPages},
+		{"lists by start", testListStarts},
 		{"cursors", testCursors},
 		{"list of subjects", testSubjects},
 		{"list by time", testListByTime},

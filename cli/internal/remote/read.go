@@ -132,6 +132,10 @@ func (r *Server) Each(ctx context.Context, q session.ListQuery) iter.Seq2[sessio
 		for _, s := range q.Statuses {
 			in.Statuses = append(in.Statuses, s.String())
 		}
+		in.StartedBy = q.StartedBy
+		if q.CreatedAfter != 0 {
+			in.CreatedAfter = q.CreatedAfter.Time()
+		}
 		if q.UpdatedAfter != 0 {
 			in.UpdatedAfter = q.UpdatedAfter.Time()
 		}
