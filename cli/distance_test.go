@@ -80,9 +80,6 @@ func atDistance() (code int, done bool) {
 	args := slices.Clone(os.Args[1:])
 	in := wanted{Program: filepath.Base(os.Args[0]), Env: slices.DeleteFunc(os.Environ(), func(v string) bool { return !saysToServer.MatchString(v) })}
 	in.Dir, _ = os.Getwd()
-	if args[0] == "log" && slices.Contains(args, "--machine") { // which no server tells; what it wrote is told as its own
-		return runFor(args, "", ""), true
-	}
 	if args[0] == "store" && slices.Contains(args, "head") { // which no server tells
 		return 0, false
 	}

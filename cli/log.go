@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"iter"
 	"math"
 
 	"github.com/dialai/dialai/api"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/client"
 	"github.com/dialai/dialai/guard"
@@ -110,9 +112,14 @@ func (a *app) printDistantLog(ctx context.Context, e *engine, out io.Writer, s *
 		}
 		return nil
 	}
-	for event, err := range e.far.Log(ctx, s.ID.String(), client.EventQuery{Human: v.as, Payload: f.payload, After: max(from-1, 0)}) {
+	return a.printEvents(out, remote.ToldOf(e.far, e.far.Log(ctx, s.ID.String(), client.EventQuery{Human: v.as, Payload: f.payload, After: max(from-1, 0)})))
+}
+
+// printEvents prints events that a server tells.
+func (a *app) printEvents(out io.Writer, events iter.Seq2[api.Event, error]) error {
+	for event, err := range events {
 		if err != nil {
-			return e.far.Told(err)
+			return err
 		}
 		if err := a.LogLine(out, event); err != nil {
 			return err
@@ -138,6 +145,9 @@ func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session
 
 // printMachineLog prints what happened to the specialists of a machine.
 func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, name string, from int64) error {
+	if e.far != nil {
+		return a.printEvents(out, remote.ToldOf(e.far, e.far.MachineLog(ctx, name, from, "full")))
+	}
 	if roster, err := e.Store.Roster(ctx, name); err != nil {
 		return err
 	} else if roster.Sequence == 0 {

@@ -768,6 +768,9 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		_, err := c.Release(ctx, "m/1", "s/1", api.Order{}, client.Write{})
 		return err
 	},
+	"list-machine-events": func(ctx context.Context, c *client.Client) error {
+		return first(c.MachineLog(ctx, "m/1", 2, "full"))
+	},
 	"list-decisions": func(ctx context.Context, c *client.Client) error { return first(c.Decisions(ctx, "m/1", "s")) },
 	"list-exemplars": func(ctx context.Context, c *client.Client) error { return first(c.Exemplars(ctx, "m/1", "s")) },
 	"create-job": func(ctx context.Context, c *client.Client) error {

@@ -64,6 +64,17 @@ func (c *Client) Specialists(ctx context.Context, machineName string) iter.Seq2[
 	return pages[api.Specialist](ctx, c, machineAt(machineName, "/specialists"), url.Values{})
 }
 
+// MachineLog yields what happened to the specialists of a machine, from a number on; 0 is the first.
+// payload is what is shown of texts: redacted (also if it is ""), full or none. An error is the last
+// it yields.
+func (c *Client) MachineLog(ctx context.Context, machineName string, from int64, payload string) iter.Seq2[api.Event, error] {
+	v := values("payload", payload)
+	if from > 0 {
+		v.Set("from", number(from))
+	}
+	return pages[api.Event](ctx, c, machineAt(machineName, "/log"), v)
+}
+
 // Register registers a specialist, who takes part in all sessions of a machine.
 func (c *Client) Register(ctx context.Context, machineName string, in api.Registration, w Write) (api.Specialist, error) {
 	return do[api.Specialist](ctx, c, post(machineAt(machineName, "/specialists"), in, Write{Key: w.Key}))

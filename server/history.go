@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -35,6 +36,7 @@ func (s *Server) registerHistory() {
 	add(s, operation{id: "list-session-decisions", method: http.MethodGet, path: one + "/decisions", summary: "What was executed in a session, on what, the oldest first", needs: mayRead}, s.sessionDecisions)
 	add(s, operation{id: "list-model-calls", method: http.MethodGet, path: one + "/audit", summary: "How models were asked in a session, the oldest first", needs: mayPayload}, s.modelCalls)
 	add(s, operation{id: "get-driver", method: http.MethodGet, path: one + "/driver", summary: "How it goes with carrying a session on", needs: mayRead}, s.driven)
+	add(s, operation{id: "list-machine-events", method: http.MethodGet, path: of + "/log", summary: "What happened to the specialists of a machine, the oldest first", needs: mayRead}, s.machineLog)
 	add(s, operation{id: "list-decisions", method: http.MethodGet, path: of + "/decisions", summary: "What was executed in all sessions of a machine, on what, the newest first", needs: mayRead}, s.decisions)
 	add(s, operation{id: "list-exemplars", method: http.MethodGet, path: of + "/exemplars", summary: "Decisions of humans that are kept as examples: the newest 1000, the oldest of them first", needs: mayPayload}, s.exemplars)
 }
@@ -82,6 +84,49 @@ func (s *Server) guardLog(ctx context.Context, p *Principal, in *guardLogIn) (*g
 	})
 	if err := w.Fold(s.config.Runner.Store().Records(ctx, at.ID, 1), math.MaxInt64); err != nil && !errors.Is(err, errEnough) {
 		return nil, err
+	}
+	return out, nil
+}
+
+type machineLogIn struct {
+	params.Machine
+	params.Page
+	params.Texts
+	From int64 `query:"from" minimum:"0" doc:"the number of the first event"`
+}
+
+type machineLogOut struct{ Body eventsBody }
+
+func (s *Server) machineLog(ctx context.Context, p *Principal, in *machineLogIn) (*machineLogOut, error) {
+	if err := mayOf(p, mayRead, in.Name); err != nil {
+		return nil, err
+	}
+	bare := in.Payload == "none" || !p.may(mayPayload, in.Name)
+	if bare && in.Payload != "" && in.Payload != "none" {
+		return nil, mayNot(p, mayPayload, in.Name)
+	}
+	if _, err := s.roster(ctx, p, in.Name); err != nil {
+		return nil, err
+	}
+	l, err := listing(fmt.Sprint("log of machine ", in.Name, "\n", in.From, in.Payload), p, &in.Page, false)
+	if err != nil {
+		return nil, err
+	}
+	from, view := max(in.From, l.After+1), api.LogView{Redacted: in.Payload != "full"}
+	out := &machineLogOut{eventsBody{Items: []api.Event{}}}
+	for e, err := range view.RosterEvents(in.Name, s.config.Runner.Store().RosterRecords(ctx, in.Name, from)) {
+		switch {
+		case err != nil:
+			return nil, err
+		case e.Seq < from: // of the record that begins before
+			continue
+		case len(out.Body.Items) == l.Limit:
+			out.Body.NextCursor = l.cursor(e.Seq - 1)
+			return out, nil
+		case bare:
+			e.Data = json.RawMessage("{}")
+		}
+		out.Body.Items = append(out.Body.Items, e)
 	}
 	return out, nil
 }

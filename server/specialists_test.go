@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/api"
@@ -76,4 +78,46 @@ func TestRegisterTheLost(t *testing.T) {
 	d.want(201, "POST", path, ann, "Idempotency-Key", "lost")
 	d.want(201, "POST", path, ann, "Idempotency-Key", "lost")
 	d.want(409, "POST", path, ann, "Idempotency-Key", "another", "Content-Type", "application/json")
+}
+
+// TestMachineLog: what happened to the specialists of a machine is told as dialai log --machine
+// prints it, page by page, and to whoever may see no texts without them.
+func TestMachineLog(t *testing.T) {
+	d := newTerminal(t, deskOptions{drives: true})
+	const path = "/v1/machines/claims/log"
+	d.want(404, "GET", path, "")
+	d.start(reviewed)
+	var page api.List[api.Event]
+	if d.want(200, "GET", path, "").into(t, &page); len(page.Items) != 0 {
+		t.Errorf("before anything has happened: %+v", page)
+	}
+	for _, enabled := range []string{"false", "true", "false"} {
+		d.want(200, "PATCH", "/v1/machines/claims/specialists/bot", `{"enabled":`+enabled+`}`)
+	}
+	d.want(201, "POST", "/v1/machines/claims/specialists", `{"role":"proposer","specialistId":"ann","strategyFn":"= \"mail ann@example.com\""}`)
+	d.alike(path+"?payload=full", "log", "--machine", "claims")
+	d.alike(path+"?payload=full&from=3", "log", "--machine", "claims", "--from", "3")
+	if r := d.want(200, "GET", path+"?payload=none", ""); strings.Contains(string(r.body), "ann") {
+		t.Errorf("without texts it tells %s", r.body)
+	}
+	var seqs []int64
+	for cursor := ""; ; {
+		d.want(200, "GET", path+"?limit=2&cursor="+cursor, "").into(t, &page)
+		for _, e := range page.Items {
+			seqs = append(seqs, e.Seq)
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+		page = api.List[api.Event]{}
+	}
+	if len(seqs) != 4 || !slices.IsSorted(seqs) {
+		t.Errorf("the pages have %v", seqs)
+	}
+	viewer := d.key(control.Grant{Role: control.Viewer})
+	d.wantAs(viewer, 403, "GET", path+"?payload=full", "")
+	if d.wantAs(viewer, 200, "GET", path, "").into(t, &page); len(page.Items) != 4 || string(page.Items[3].Data) != "{}" {
+		t.Errorf("a viewer sees %+v", page.Items)
+	}
+	d.wantAs(d.key(control.Grant{Role: control.Viewer, Machines: []string{"other"}}), 404, "GET", path, "")
 }

@@ -48,7 +48,6 @@ var localFlags = []struct{ name, why string }{
 	{"tenant", "a key is of the tenant of whoever makes it"},
 	{"timeout", "sessions go on at the server: Ctrl-C stops to watch"},
 	{"wait", "sessions go on at the server, whether somebody waits or not"},
-	{"machine", "what happened to the specialists of a machine is not served in this version"},
 }
 
 // Check checks what a command is to do at a server.
@@ -84,7 +83,7 @@ func Check(a *command.App, cmd *cobra.Command) error {
 		return command.Hinted(command.Usage("%s does not work at a server in this version", cmd.CommandPath()), "leave out --server, and run it where the store is")
 	}
 	for _, l := range localFlags {
-		if flag := cmd.Flags().Lookup(l.name); flag != nil && flag.Changed && (l.name != "machine" || top.Name() == "log") && (l.name != "guards" || top.Name() != "backtest") {
+		if flag := cmd.Flags().Lookup(l.name); flag != nil && flag.Changed && (l.name != "guards" || top.Name() != "backtest") {
 			return command.Hinted(command.Usage("--%s with --server: %s", l.name, l.why), "leave out one of them")
 		}
 	}
