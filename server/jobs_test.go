@@ -443,3 +443,71 @@ func TestRebuildJob(t *testing.T) {
 		t.Errorf("after it the store is %+v", is)
 	}
 }
+
+// asked is a machine whose arbiter leaves every round to a human.
+const asked = `{"machineName":"desk","initialState":"a","goalState":"done","states":{"a":{"transitions":{"on":"a","finish":"done"}},"done":{}},
+	"specialists":[{"role":"proposer","specialistId":"one","strategyFn":"= \"on\""},{"role":"proposer","specialistId":"carol","isHuman":true},{"role":"arbiter","specialistId":"judge","strategyFn":"= none"}]}`
+
+// TestAdoptions: a human adopts what a back-test found of what a policy promises; nobody else does,
+// and nothing else is adopted.
+func TestAdoptions(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	s := d.start(asked)
+	for range 20 {
+		var ruled api.Ruled
+		d.want(200, "POST", "/v1/sessions/"+s.SessionID+"/decisions?wait=10s", ruling(s, "on", "carol")).into(t, &ruled)
+		s = ruled.Session
+	}
+	find := func(more string) string {
+		j := d.ended(d.ask(`{"kind":"backtest","machineName":"desk"` + more + `}`).JobID)
+		if j.Status != control.JobDone {
+			t.Fatalf("%s: %+v", more, j)
+		}
+		return j.JobID
+	}
+	const path, bayes = "/v1/machines/desk/adoptions", `,"arbiter":"bayes","risk":{"maxError":0.45,"confidence":0.55}`
+	found := find(bayes)
+	find(strings.Replace(bayes, "0.45", "0.4", 1)) // the best of two is adopted at less confidence
+	adopt := func(job, who string) string {
+		return fmt.Sprintf(`{"jobId":%q,"specialistId":%q,"reasoning":"it was right"}`, job, who)
+	}
+	carol := d.key(control.Grant{Role: control.Human, Humans: []string{"carol"}})
+	for body, want := range map[string]string{
+		adopt("none", "carol"): "404 not_found",
+		adopt(d.ended(d.ask(`{"kind":"simulate","machine":`+reviewed+`,"rounds":5}`).JobID).JobID, "carol"): "404 not_found",
+		adopt(find(""), "carol"):                                                                 "422 promises_nothing",
+		adopt(find(`,"threshold":0.5`), "carol"):                                                 "422 promises_nothing",
+		adopt(find(bayes+`,"cold":true`), "carol"):                                               "422 promises_nothing",
+		adopt(find(bayes+`,"maxFlips":0`), "carol"):                                              "409 exceeded",
+		adopt(d.ended(d.ask(`{"kind":"backtest","machineName":"nobody"}`).JobID).JobID, "carol"): "404 not_found",
+		adopt(found, "one"):                                                                      "403 not_human",
+		`{"reasoning":"why"}`:                                                                    "400 bad_request",
+	} {
+		if r := d.do(localKey, "POST", path, body); fmt.Sprint(r.status, " ", r.code()) != want {
+			t.Errorf("%s: %d %s, want %s", body, r.status, r.body, want)
+		}
+	}
+	for who, want := range map[*control.Grant]string{
+		{Role: control.Operator}:                        "403 forbidden",
+		{Role: control.Admin}:                           "403 not_a_decider",
+		{Role: control.Human, Humans: []string{"dave"}}: "403 not_a_decider",
+	} {
+		if r := d.do(d.key(*who), "POST", path, adopt(found, "")); fmt.Sprint(r.status, " ", r.code()) != want {
+			t.Errorf("adopted by %+v: %d %s, want %s", *who, r.status, r.body, want)
+		}
+	}
+	if r := d.wantAs(carol, 403, "POST", path, adopt(found, "dave")); r.code() != "not_bound" {
+		t.Errorf("adopted as somebody else: %s", r.body)
+	}
+	var got, again api.Adopted
+	d.wantAs(carol, 200, "POST", path, adopt(found, ""), "Idempotency-Key", "a").into(t, &got)
+	d.wantAs(carol, 200, "POST", path, adopt(found, ""), "Idempotency-Key", "a").into(t, &again)
+	if len(got.Adopted) != 1 || got.Adopted[0].Pairs != 10 || got.Adopted[0].SpecialistID != "carol" || got.Adopted[0].Tried != 2 || fmt.Sprint(got) != fmt.Sprint(again) {
+		t.Errorf("adopted: %+v, and again %+v", got, again)
+	}
+	var events api.List[api.Event]
+	d.want(200, "GET", "/v1/sessions/"+s.SessionID+"/events?kinds=policy_adopted&payload=full", "").into(t, &events)
+	if len(events.Items) != 1 || !strings.Contains(string(events.Items[0].Data), `"method":"key"`) || !strings.Contains(string(events.Items[0].Data), "it was right") {
+		t.Errorf("the log has %+v", events.Items)
+	}
+}
