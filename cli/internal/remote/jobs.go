@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/dialai/dialai/api"
@@ -50,12 +49,12 @@ func failed(j *api.Job) error {
 	case "cancelled":
 		return errors.New("the job was cancelled at the server")
 	}
-	p := &client.Problem{Status: http.StatusConflict, Code: j.Code, Detail: j.Detail, Hint: j.Hint, ExitCode: api.ExitFailure}
+	p := &client.Problem{Code: j.Code, Detail: j.Detail, Hint: j.Hint, ExitCode: api.ExitFailure}
 	if j.ExitCode != nil {
 		p.ExitCode = *j.ExitCode
 	}
 	if j.Code == "not_found" {
-		p.Status = http.StatusNotFound
+		p.Status = 404 // of HTTP: as if the request had been answered so
 	}
 	return p
 }
