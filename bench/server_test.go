@@ -170,7 +170,7 @@ func newPlainServer(tb testing.TB) (request func(n int)) {
 
 // BenchmarkServer compares a session over HTTP, from its start to its goal by three local
 // proposers, with key and Idempotency-Key, with one insert behind a handler by hand: rates by
-// one client and by 64, and the processor time of the server with that of the engine alone.
+// one client and by 64, and the processor time with that of the engine alone and of the handler.
 func BenchmarkServer(b *testing.B) {
 	rate := func(clients, n int, f func(n int)) float64 {
 		start := time.Now()
@@ -184,8 +184,9 @@ func BenchmarkServer(b *testing.B) {
 			if testing.Short() {
 				each = c.clients
 			}
-			var ratios, shares []float64
+			var ratios, shares, plains, spent []float64
 			for b.Loop() {
+				t := cpu()
 				before := rate(c.clients, each, plain)
 				t0 := cpu()
 				ours := rate(c.clients, each, func(n int) { g.session(b, n) })
@@ -202,9 +203,12 @@ func BenchmarkServer(b *testing.B) {
 				t2 := cpu()
 				after := rate(c.clients, each, plain)
 				ratios, shares = append(ratios, ours/((before+after)/2)), append(shares, float64(t1-t0)/float64(t2-t1))
+				plains, spent = append(plains, float64(t1-t0)/float64(t0-t)), append(spent, float64(t1-t0)/float64(each)/1000)
 			}
 			b.ReportMetric(median(ratios), "x-plain-rate")
 			b.ReportMetric(median(shares), "x-engine-cpu")
+			b.ReportMetric(median(plains), "x-plain-cpu")
+			b.ReportMetric(median(spent), "us-CPU")
 		})
 	}
 }

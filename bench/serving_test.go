@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/machine"
@@ -201,8 +203,8 @@ func BenchmarkSubscribers(b *testing.B) {
 
 // BenchmarkWaitingOverHTTP measures what 10,000 sessions that wait for a human cost a server that
 // has driven them there (1,000 with -short): bytes of its heap for each, and how many more
-// than the engine and its store take; and a page of 50 of its inbox, beside a page of 50 sessions and one of the
-// inbox of 50.
+// than the engine and its store take; a page of 50 of its inbox, beside a page of 50 sessions
+// and the inbox of a server with 50; and a ruling, beside one there.
 func BenchmarkWaitingOverHTTP(b *testing.B) {
 	crowd := waiting
 	if testing.Short() {
@@ -249,8 +251,22 @@ func BenchmarkWaitingOverHTTP(b *testing.B) {
 		request(b, g.client, "GET", g.url+path, g.key, "")
 		return float64(time.Since(t0))
 	}
-	var inbox, list, small []float64
+	rule := func(g *serverRig) float64 {
+		var at api.List[api.Item]
+		if err := json.Unmarshal(request(b, g.client, "GET", g.url+"/v1/inbox?limit=1", g.key, ""), &at); err != nil || len(at.Items) == 0 {
+			b.Fatal(err)
+		}
+		q := at.Items[0]
+		body := fmt.Sprintf(`{"transitionName":"pay","roundId":%q,"questionDigest":%q,"specialistId":"carol"}`, q.RoundID, q.Digest)
+		t0 := time.Now()
+		request(b, g.client, "POST", g.url+"/v1/sessions/"+q.SessionID+"/decisions", g.key, body)
+		return float64(time.Since(t0))
+	}
+	var inbox, list, small, ruling, alike []float64
 	for b.Loop() {
+		if len(alike) < 40 {
+			alike, ruling = append(alike, rule(few)), append(ruling, rule(many))
+		}
 		inbox = append(inbox, page(many, "/v1/inbox?limit=50"))
 		list = append(list, page(many, "/v1/sessions?limit=50&status=needs_human"))
 		small = append(small, page(few, "/v1/inbox?limit=50"))
@@ -260,6 +276,7 @@ func BenchmarkWaitingOverHTTP(b *testing.B) {
 	b.ReportMetric(median(inbox)/1e6, "ms-page")
 	b.ReportMetric(median(inbox)/median(list), "x-sessions")
 	b.ReportMetric(median(inbox)/median(small), "x-50-waiting")
+	b.ReportMetric(median(ruling)/median(alike), "x-ruling")
 }
 
 // BenchmarkRestart measures how long a server takes until it is ready, among 10,000 sessions that

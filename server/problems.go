@@ -249,7 +249,7 @@ var explained = map[string]string{
 	"rate_limited":           "Too many requests at a time. Retry-After says in how many seconds there is room again.",
 	"too_many_streams":       "The key has as many streams open as it may. End one of them.",
 	"too_slow":               "The body of the request did not come in time.",
-	"too_large":              "The body is larger than 1 MiB.",
+	"too_large":              "The body is larger than 1 MiB, or a part of it larger than it may be: detail says what.",
 	"not_through_proxy":      "The server is behind a proxy, and the request did not come through it.",
 	"cannot_start":           "Something that the machine needs is missing here: a function, a variable, an address that may be called.",
 	"unknown_strategy":       "The machine names a strategy that is not known here.",
