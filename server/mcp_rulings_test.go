@@ -133,8 +133,9 @@ func TestRulingByForm(t *testing.T) {
 				t.Errorf("the log does not say %s: %s", part, log.Items[0].Data)
 			}
 		}
-		if bytes.Contains(log.Items[0].Data, []byte(`"blind":true`)) {
-			t.Errorf("the ruling is blind: %s", log.Items[0].Data)
+		d.want(200, "GET", "/v1/sessions/"+s.SessionID+"/events?after=0&payload=full&kinds=learned", "").into(t, &log)
+		if len(log.Items) != 1 || !bytes.Contains(log.Items[0].Data, []byte(`"humanId":"carol"`)) || bytes.Contains(log.Items[0].Data, []byte(`"blind":true`)) {
+			t.Errorf("the ruling is blind: %+v", log.Items)
 		}
 	}
 }
