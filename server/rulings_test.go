@@ -121,3 +121,105 @@ func TestOneOfManyRulings(t *testing.T) {
 		t.Errorf("the log has %d transitions", len(events.Items))
 	}
 }
+
+// TestWhoRules: of every role, by every way that is a human's word, in every state of a round:
+// nothing is executed but by the key of a human that the machine declares, on an open question.
+func TestWhoRules(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	keys := map[string]string{"nobody": "", "a wrong key": "wrong"}
+	for _, role := range []control.Role{control.Viewer, control.Operator, control.Specialist, control.Auditor, control.Admin, control.Human} {
+		keys[string(role)] = d.key(control.Grant{Role: role})
+		keys[string(role)+" for another machine"] = d.key(control.Grant{Role: role, Humans: []string{"carol"}, Machines: []string{"other"}})
+		keys[string(role)+" for whom nobody knows"] = d.key(control.Grant{Role: role, Humans: []string{"mallory"}, Specialists: []string{"bot", "carol"}})
+	}
+	const bound = "carol"
+	machines := 0
+	fresh := func(machine string) api.Session { // of which nobody has learned anything
+		machines++
+		return d.start(strings.Replace(machine, `"claims"`, fmt.Sprintf(`"claims-%d"`, machines), 1))
+	}
+	keys[bound] = d.key(control.Grant{Role: control.Human, Humans: []string{"carol"}})
+	states := map[string]func() api.Session{
+		"an open question": func() api.Session { return fresh(reviewed) },
+		"one word given": func() api.Session {
+			s := fresh(signed)
+			d.want(200, "POST", "/v1/sessions/"+s.SessionID+"/decisions", ruling(s, "pay", "dave"))
+			d.want(200, "GET", "/v1/sessions/"+s.SessionID, "").into(t, &s)
+			return s
+		},
+		"cancelled": func() api.Session {
+			s := fresh(reviewed)
+			d.want(200, "POST", "/v1/sessions/"+s.SessionID+"/cancel", `{"note":"enough"}`)
+			return s
+		},
+		"completed": func() api.Session {
+			s := fresh(reviewed)
+			d.want(200, "POST", "/v1/sessions/"+s.SessionID+"/decisions", ruling(s, "pay", "dave"))
+			return s
+		},
+	}
+	tool := func(name, more string) func(s api.Session) (string, string) {
+		return func(s api.Session) (string, string) {
+			return "/", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"sessionId":%q,"specialistId":"carol","transitionName":"pay"%s}}}`, name, s.SessionID, more)
+		}
+	}
+	type way struct {
+		rules bool
+		body  func(s api.Session) (path, body string)
+	}
+	to := func(path, who string) func(s api.Session) (string, string) {
+		return func(s api.Session) (string, string) {
+			return "/v1/sessions/" + s.SessionID + path, ruling(s, "pay", who)
+		}
+	}
+	ways := map[string]way{
+		"a ruling":         {true, to("/decisions", "carol")},
+		"an execution":     {true, to("/executions", "carol")},
+		"as the operator":  {false, to("/decisions", "__operator")},
+		"as a service":     {false, to("/decisions", "bot")},
+		"as the timer":     {false, to("/decisions", "__timer")},
+		"as another human": {false, to("/decisions", "dave")},
+		"without a round": {false, func(s api.Session) (string, string) {
+			return "/v1/sessions/" + s.SessionID + "/decisions", `{"transitionName":"pay","specialistId":"carol","questionDigest":"` + s.Question.Digest + `"}`
+		}},
+		"without a digest": {false, func(s api.Session) (string, string) {
+			return "/v1/sessions/" + s.SessionID + "/decisions", `{"transitionName":"pay","specialistId":"carol","roundId":"` + s.Question.RoundID + `"}`
+		}},
+		"of any round": {false, func(s api.Session) (string, string) {
+			return "/v1/sessions/" + s.SessionID + "/executions", `{"transitionName":"pay","toState":"paid","specialistId":"carol","roundId":"current","questionDigest":"` + s.Question.Digest + `"}`
+		}},
+		"execute_transition": {false, tool("execute_transition", `,"toState":"paid"`)},
+		"submit_arbitration": {false, tool("submit_arbitration", "")},
+		"submit_proposal":    {false, tool("submit_proposal", "")},
+	}
+	n := 0
+	for state, make := range states {
+		for name, w := range ways {
+			s := make()
+			executed := func() int {
+				var log api.List[api.Event]
+				d.want(200, "GET", "/v1/sessions/"+s.SessionID+"/events?after=0&kinds=executed", "").into(t, &log)
+				return len(log.Items)
+			}
+			before := executed()
+			for who, key := range keys {
+				if who == bound {
+					continue
+				}
+				n++
+				d.from = fmt.Sprintf("2001:db8::%x", n) // strangers are bounded by their address
+				path, body := w.body(s)
+				if r := d.do(key, "POST", path, body); executed() != before {
+					t.Fatalf("%s of %s on %s has executed: %d %s", name, who, state, r.status, r.body)
+				} else if path != "/" && r.status < 400 {
+					t.Errorf("%s of %s on %s is answered %d %s", name, who, state, r.status, r.body)
+				}
+			}
+			path, body := w.body(s)
+			r := d.do(keys[bound], "POST", path, body)
+			if did := executed() > before; did != (w.rules && (state == "an open question" || state == "one word given")) {
+				t.Errorf("%s of %s on %s has executed: %v; %d %s", name, bound, state, did, r.status, r.body)
+			}
+		}
+	}
+}

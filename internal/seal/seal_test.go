@@ -90,3 +90,25 @@ func TestParseKey(t *testing.T) {
 		}
 	}
 }
+
+// FuzzOpen: nothing is opened but what was sealed, for the same purpose.
+func FuzzOpen(f *testing.F) {
+	k := seal.NewKey()
+	f.Add("", "")
+	f.Add("x", k.Seal("a", []byte("x")))
+	f.Add("x", seal.NewKey().Seal("b", []byte("x")))
+	f.Fuzz(func(t *testing.T, text, sealed string) {
+		if got, err := k.Open("b", sealed); err == nil {
+			t.Fatalf("%q is opened as %q", sealed, got)
+		}
+		own := k.Seal("b", []byte(text))
+		if got, err := k.Open("b", own); err != nil || string(got) != text {
+			t.Fatalf("%q comes back as %q, %v", text, got, err)
+		}
+		for _, other := range []string{own + "A", own[1:], own[:len(own)-1], sealed + own} {
+			if _, err := k.Open("b", other); err == nil && other != own {
+				t.Fatalf("%q is opened, which is nearly what was sealed", other)
+			}
+		}
+	})
+}
