@@ -66,6 +66,18 @@ func TestReadme(t *testing.T) {
 	}
 }
 
+// TestNotifications does the same with docs/notifications.md, whose secret and webhook are cut short.
+func TestNotifications(t *testing.T) {
+	s := newShell(t)
+	made := regexp.MustCompile(`(whsec_|wh_)[0-9A-Za-z+/=]+`)
+	for _, block := range fences(t, "docs/notifications.md", "console") {
+		line, want, _ := strings.Cut(strings.TrimPrefix(block, "$ "), "\n")
+		if got := made.ReplaceAllString(s.run(line), "$1…"); got != want {
+			t.Errorf("$ %s\nprints\n%s\nthe guide says\n%s", line, got, want)
+		}
+	}
+}
+
 // newShell builds the program and returns a shell that finds it.
 func newShell(t *testing.T) *shell {
 	t.Helper()

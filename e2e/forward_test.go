@@ -3,10 +3,13 @@ package e2e_test
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -71,5 +74,55 @@ func TestForwarding(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestDIALOverHTTP: dialai --mcp with DIALAI_PORT serves, without a key where none is set, and says
+// on stderr what DIAL says and that arguments rule; so they do, for a human whom the machine names.
+func TestDIALOverHTTP(t *testing.T) {
+	d := newDesk(t)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	d.must(err)
+	_, port, err := net.SplitHostPort(free.Addr().String())
+	d.must(err)
+	d.must(free.Close())
+	cmd, errs := d.command("--mcp"), &lines{}
+	cmd.Env, cmd.Stderr = append(cmd.Environ(), "DIALAI_PORT="+port), errs
+	d.must(cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill() })
+	for end := time.Now().Add(time.Minute); !strings.Contains(errs.String(), "DIAL AI HTTP server listening on port "+port+"\n"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not listen:\n%s", errs)
+		}
+	}
+	s := &served{desk: d, cmd: cmd, url: "http://127.0.0.1:" + port, logs: errs}
+	call := func(tool string, arguments any, into any) {
+		t.Helper()
+		var said struct {
+			Result struct{ Content []struct{ Text string } }
+			Error  *struct{ Message string }
+		}
+		s.call(200, "POST", "/", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": arguments}}, &said)
+		if said.Error != nil || len(said.Result.Content) == 0 {
+			t.Fatalf("%s: %+v", tool, said)
+		}
+		d.must(json.Unmarshal([]byte(said.Result.Content[0].Text), into))
+	}
+	var ran shown
+	if call("run_session", map[string]any{"machine": json.RawMessage(asking)}, &ran); ran.Session.Status != "needs_human" {
+		t.Fatalf("the session: %+v", ran)
+	}
+	var ruled struct{ Executed bool }
+	rules := func(who string) bool {
+		t.Helper()
+		call("execute_transition", map[string]any{"sessionId": ran.Session.SessionID, "transitionName": "pay", "toState": "paid", "specialistId": who}, &ruled)
+		return ruled.Executed
+	}
+	if rules("mallory") || !rules("carol") {
+		t.Error("the word of a human counts whom the machine does not name, or that of one whom it names does not")
+	}
+	s.end(syscall.SIGTERM, 0)
+	if said := errs.String(); !strings.HasPrefix(said, "Starting HTTP server on port "+port+"...\n") || !strings.Contains(said, "count as the word of the human") {
+		t.Errorf("it says %s", said)
 	}
 }

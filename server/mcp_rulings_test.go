@@ -140,6 +140,56 @@ func TestRulingByForm(t *testing.T) {
 	}
 }
 
+// payable is reviewed, whose payment says how much; nested is payable, whose refusal says what no
+// form can ask.
+var (
+	payable = strings.Replace(reviewed, `"pay":"paid"`, `"pay":{"target":"paid","parameters":{"type":"object","required":["amount"],"properties":{"amount":{"type":"integer","description":"in euros"},"way":{"type":"string","enum":["bank","cash"]}}}}`, 1)
+	nested  = strings.Replace(payable, `"refuse":"refused"`, `"refuse":{"target":"refused","parameters":{"type":"object","required":["told"],"properties":{"told":{"type":"array","items":{"type":"string"}}}}}`, 1)
+)
+
+// TestFormWithParameters: what a choice has to say is in the form, and is checked as over HTTP.
+// Where a choice has to say what no form can ask there is no form.
+func TestFormWithParameters(t *testing.T) {
+	for _, one := range []struct {
+		name    string
+		machine string
+		content map[string]any
+		payload string // that is recorded; "" where the ruling is refused
+	}{
+		{"all that is needed", payable, map[string]any{"choice": "pay", "confirm": "pay", "pay.amount": 5, "pay.way": "cash"}, `"metaJson":{"amount":5,"way":"cash"}`},
+		{"what is needed is missing", payable, map[string]any{"choice": "pay", "confirm": "pay", "pay.way": "cash"}, ""},
+		{"a value of another kind", payable, map[string]any{"choice": "pay", "confirm": "pay", "pay.amount": 5.5}, ""},
+		{"what no form can ask", nested, map[string]any{"choice": "pay", "confirm": "pay", "pay.amount": 5}, ""},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			var shown []byte
+			filled := func(p *mcp.ElicitParams) *mcp.ElicitResult {
+				shown, _ = json.Marshal(p.RequestedSchema)
+				return &mcp.ElicitResult{Action: "accept", Content: one.content}
+			}
+			d := newDesk(t, deskOptions{drives: true, config: server.Config{MCP: mcptools.Config{Form: true}}})
+			s := d.start(one.machine)
+			o := answering(forms, filled)
+			r, err := d.overHTTP(localKey, o).CallTool(t.Context(), &mcp.CallToolParams{Name: "ask_human", Arguments: map[string]any{"sessionId": s.SessionID, "specialistId": "carol"}})
+			for _, part := range []string{`"pay.amount":{"description":"in euros","title":"amount (for pay)","type":"integer"}`, `"enum":["bank","cash"]`, `"enum":["pay","refuse"]`} {
+				if bytes.Contains(shown, []byte(part)) != (one.machine == payable) {
+					t.Errorf("the form is %s", shown)
+				}
+			}
+			if done := d.status(s).CurrentState == "paid"; done != (one.payload != "") {
+				t.Fatalf("the session is at %s: %+v, %v", d.status(s).CurrentState, r, err)
+			}
+			if one.payload == "" {
+				return
+			}
+			var log api.List[api.Event]
+			if d.want(200, "GET", "/v1/sessions/"+s.SessionID+"/events?after=0&payload=full&kinds=executed", "").into(t, &log); !bytes.Contains(log.Items[0].Data, []byte(one.payload)) {
+				t.Errorf("the log says %s", log.Items[0].Data)
+			}
+		})
+	}
+}
+
 // TestRulingByFormOverStreams: a client of the older protocol is asked while its call waits.
 func TestRulingByFormOverStreams(t *testing.T) {
 	for _, era := range eras {
