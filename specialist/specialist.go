@@ -7,52 +7,15 @@
 package specialist
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"time"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 )
-
-// A SessionID is a random UUID (version 4). The zero value is no session.
-type SessionID [16]byte
-
-// String returns the UUID in its usual form.
-func (id SessionID) String() string {
-	var b [36]byte
-	hex.Encode(b[0:8], id[0:4])
-	hex.Encode(b[9:13], id[4:6])
-	hex.Encode(b[14:18], id[6:8])
-	hex.Encode(b[19:23], id[8:10])
-	hex.Encode(b[24:36], id[10:16])
-	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
-	return string(b[:])
-}
-
-// MarshalText writes what String returns.
-func (id SessionID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
-
-// UnmarshalText reads what MarshalText writes.
-func (id *SessionID) UnmarshalText(text []byte) error {
-	digits := bytes.ReplaceAll(text, []byte("-"), nil)
-	var read SessionID
-	if len(digits) != 2*len(read) {
-		return fmt.Errorf("%q is not the id of a session", text)
-	}
-	if _, err := hex.Decode(read[:], digits); err != nil || read.String() != string(bytes.ToLower(text)) {
-		return fmt.Errorf("%q is not the id of a session", text)
-	}
-	*id = read
-	return nil
-}
 
 // A Proposer proposes one of the legal transitions of a state.
 //
@@ -216,38 +179,6 @@ type ToolCall struct {
 	Result json.RawMessage `json:"result,omitempty"` // what it returned, if that is known
 }
 
-// Usage is what an answer cost. The zero value says nothing about any of it.
-type Usage struct {
-	CostUSD         exact.Money
-	LatencyMsec     int64
-	NumInputTokens  int64
-	NumOutputTokens int64
-	Given           Given // which of the members are known
-	Estimated       bool  // the cost is an estimate, the real one was never told
-
-	// Calls is how many calls were made for it, repeated and repaired ones
-	// included; if it is not given that is one. Unbilled is how many of them the
-	// provider does not charge for, because it refused them.
-	Calls, Unbilled int64
-
-	Detail *UsageDetail // what the tokens were; nil for most. It must not be changed
-}
-
-// UsageDetail says what some of a Usage's tokens were. Zero means none, or that
-// nothing was said of them. Cached input is part of NumInputTokens or not, as the
-// provider of the model counts; everything else is part of its total.
-type UsageDetail struct {
-	CacheReadTokens    int64 `json:"cacheRead,omitempty"`
-	CacheWrite5mTokens int64 `json:"cacheWrite5m,omitempty"` // kept for five minutes
-	CacheWrite1hTokens int64 `json:"cacheWrite1h,omitempty"` // kept for an hour
-	ReasoningTokens    int64 `json:"reasoning,omitempty"`
-	AudioInputTokens   int64 `json:"audioInput,omitempty"`
-	AudioOutputTokens  int64 `json:"audioOutput,omitempty"`
-}
-
-// Given is the set of known members of a Usage.
-type Given uint8
-
 // The members of a Usage.
 const (
 	CostGiven Given = 1 << iota
@@ -256,37 +187,6 @@ const (
 	OutputGiven
 	CallsGiven
 )
-
-// Has reports whether all of the given members are known.
-func (u Usage) Has(g Given) bool { return u.Given&g == g }
-
-// Made returns how many calls were made: what u says, else one. It is never
-// negative.
-func (u Usage) Made() int64 {
-	if !u.Has(CallsGiven) {
-		return 1
-	}
-	return max(u.Calls, 0)
-}
-
-// Billed returns how many of the calls the provider charges for.
-func (u Usage) Billed() int64 { return max(u.Made()-max(u.Unbilled, 0), 0) }
-
-// WithCalls returns u with a known number of calls, and how many of them are not
-// charged for.
-func (u Usage) WithCalls(made, unbilled int64) Usage {
-	u.Calls, u.Unbilled, u.Given = made, unbilled, u.Given|CallsGiven
-	if made == 1 { // there is one way to say that
-		u.Calls, u.Given = 0, u.Given&^CallsGiven
-	}
-	return u
-}
-
-// WithCost returns u with a known cost.
-func (u Usage) WithCost(m exact.Money) Usage {
-	u.CostUSD, u.Given = m, u.Given|CostGiven
-	return u
-}
 
 // A Proposal is an answer that was checked and belongs to a round. It never
 // changes.
@@ -365,64 +265,4 @@ type Exemplar struct {
 	SpecialistID        string          `json:"specialistId,omitempty"`
 	SessionID           string          `json:"sessionId,omitempty"`
 	Truncated           bool            `json:"truncated,omitempty"`
-}
-
-// A Time is a moment in milliseconds since 1970, UTC. The zero value is 1970
-// itself and stands for "never".
-type Time int64
-
-// TimeOf cuts t to milliseconds.
-func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
-
-// Time returns t as a time.Time in UTC.
-func (t Time) Time() time.Time { return time.UnixMilli(int64(t)).UTC() }
-
-// String returns t as RFC 3339 with milliseconds, UTC.
-func (t Time) String() string { return t.Time().Format(jsontext.TimeLayout) }
-
-// Append appends what String returns.
-func (t Time) Append(dst []byte) []byte { return t.Time().AppendFormat(dst, jsontext.TimeLayout) }
-
-// MarshalJSON writes the text form.
-func (t Time) MarshalJSON() ([]byte, error) {
-	return append(t.Append([]byte{'"'}), '"'), nil
-}
-
-// UnmarshalJSON reads RFC 3339; null changes nothing.
-func (t *Time) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil
-	}
-	if v, ok := moment(data); ok {
-		*t = v
-		return nil
-	}
-	var v time.Time
-	if err := json.Unmarshal(data, &v); err != nil {
-		return err
-	}
-	*t = TimeOf(v)
-	return nil
-}
-
-// moment reads a time in the one form that is stored, "2006-01-02T15:04:05.000Z".
-func moment(raw []byte) (Time, bool) {
-	const form = `"0000-00-00T00:00:00.000Z"`
-	if len(raw) != len(form) {
-		return 0, false
-	}
-	var n [7]int
-	field := 0
-	for i := 1; i < len(form)-1; i++ {
-		switch b := raw[i]; {
-		case form[i] != '0' && b == form[i]:
-			field++
-		case form[i] == '0' && b >= '0' && b <= '9':
-			n[field] = n[field]*10 + int(b-'0')
-		default:
-			return 0, false
-		}
-	}
-	at := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*1e6, time.UTC)
-	return TimeOf(at), at.Month() == time.Month(n[1]) && at.Day() == n[2] && at.Hour() == n[3] && at.Minute() == n[4] && at.Second() == n[5]
 }

@@ -6,6 +6,69 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// Usage is what an answer cost. The zero value says nothing about any of it.
+type Usage struct {
+	CostUSD         exact.Money
+	LatencyMsec     int64
+	NumInputTokens  int64
+	NumOutputTokens int64
+	Given           Given // which of the members are known
+	Estimated       bool  // the cost is an estimate, the real one was never told
+
+	// Calls is how many calls were made for it, repeated and repaired ones
+	// included; if it is not given that is one. Unbilled is how many of them the
+	// provider does not charge for, because it refused them.
+	Calls, Unbilled int64
+
+	Detail *UsageDetail // what the tokens were; nil for most. It must not be changed
+}
+
+// UsageDetail says what some of a Usage's tokens were. Zero means none, or that
+// nothing was said of them. Cached input is part of NumInputTokens or not, as the
+// provider of the model counts; everything else is part of its total.
+type UsageDetail struct {
+	CacheReadTokens    int64 `json:"cacheRead,omitempty"`
+	CacheWrite5mTokens int64 `json:"cacheWrite5m,omitempty"` // kept for five minutes
+	CacheWrite1hTokens int64 `json:"cacheWrite1h,omitempty"` // kept for an hour
+	ReasoningTokens    int64 `json:"reasoning,omitempty"`
+	AudioInputTokens   int64 `json:"audioInput,omitempty"`
+	AudioOutputTokens  int64 `json:"audioOutput,omitempty"`
+}
+
+// Given is the set of known members of a Usage.
+type Given uint8
+
+// Has reports whether all of the given members are known.
+func (u Usage) Has(g Given) bool { return u.Given&g == g }
+
+// Made returns how many calls were made: what u says, else one. It is never
+// negative.
+func (u Usage) Made() int64 {
+	if !u.Has(CallsGiven) {
+		return 1
+	}
+	return max(u.Calls, 0)
+}
+
+// Billed returns how many of the calls the provider charges for.
+func (u Usage) Billed() int64 { return max(u.Made()-max(u.Unbilled, 0), 0) }
+
+// WithCalls returns u with a known number of calls, and how many of them are not
+// charged for.
+func (u Usage) WithCalls(made, unbilled int64) Usage {
+	u.Calls, u.Unbilled, u.Given = made, unbilled, u.Given|CallsGiven
+	if made == 1 { // there is one way to say that
+		u.Calls, u.Given = 0, u.Given&^CallsGiven
+	}
+	return u
+}
+
+// WithCost returns u with a known cost.
+func (u Usage) WithCost(m exact.Money) Usage {
+	u.CostUSD, u.Given = m, u.Given|CostGiven
+	return u
+}
+
 // Plus returns what two asks cost together. A cost is known only if both are: a sum
 // with a part that is not known would look like all of it. A usage that says nothing
 // at all is none, and one of calls that nobody charges for has no cost to know.

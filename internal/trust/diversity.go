@@ -15,7 +15,7 @@ import (
 // right less often than chance, somebody whose answer tells next to nothing.
 //
 // How much an answer tells is the expected information, in nats, that the search for
-// the next wave computes (wave.go) before anybody has voted. Findings that blame
+// the next wave computes (wave_plan.go) before anybody has voted. Findings that blame
 // somebody wait for 20 comparisons, pruning for 50.
 //
 // The other findings are of the promise: none at all, one below the rate at which

@@ -15,7 +15,7 @@ import (
 //  1. The round is opened again as a ballot, without what it has taught itself.
 //  2. All votes are judged: was the most probable option the truth, and what did the
 //     votes cost?
-//  3. The same round is asked again in waves (wave.go), which see only the answers that
+//  3. The same round is asked again in waves (wave_plan.go), which see only the answers that
 //     they have paid for, until asking stops; that is judged likewise.
 //  4. Both are summed, each round with the number of rounds that it stands for (an
 //     audited round with the inverse of its probability).
