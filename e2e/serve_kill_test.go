@@ -326,7 +326,7 @@ func TestLaterAnswerOverKills(t *testing.T) {
 	}
 	s := serve()
 	local := s.key
-	kept, forgotten := start(s, "1h"), start(s, "3s")
+	kept, forgotten := start(s, "1h"), start(s, "6s")
 	s.end(syscall.SIGKILL, 0)
 
 	s = serve()

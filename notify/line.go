@@ -82,6 +82,7 @@ func (l *line) walk(ctx context.Context) error {
 		}
 		at = page[i].Place
 	}
+	l.tenant.reached(at) // it may be more than was known, and is no other log for that
 	if len(tell) == 0 && time.Since(saved) < saveEvery {
 		l.notifier.mu.Lock()
 		defer l.notifier.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -664,6 +665,45 @@ type aLock struct{ mu sync.Mutex }
 
 func (l *aLock) TryLock() (bool, error) { return l.mu.TryLock(), nil }
 func (l *aLock) Unlock() error          { l.mu.Unlock(); return nil }
+
+// growing is a store to which another process commits while the first page of its log is read.
+type growing struct {
+	session.Store
+	grow func()
+}
+
+// Log yields what was committed meanwhile, too.
+func (s *growing) Log(ctx context.Context, machineName string, after int64) iter.Seq2[session.LogEntry, error] {
+	if after == 0 && s.grow != nil {
+		grow := s.grow
+		s.grow = nil
+		grow()
+	}
+	return s.Store.Log(ctx, machineName, after)
+}
+
+// TestLogThatGrows: who reads more of the log than they knew to be there has not read another
+// log. They are told of nothing twice, under no other ids.
+func TestLogThatGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		id := w.hook(func(in *api.NewWebhook) { in.Types = []string{"session.started"} })
+		w.start(claims)
+		elsewhere := w.runner
+		grows := &growing{Store: elsewhere.Store()}
+		here, err := runner.New(runner.Config{Store: grows})
+		w.ok(err)
+		grows.grow = func() {
+			w.runner = elsewhere
+			w.start(claims)
+		}
+		w.runner = here
+		w.deliver(5 * time.Second)
+		if hook := w.webhook(id); len(w.got) != 2 || len(w.ids()) != 2 || strings.Contains(hook.Epoch, "+") {
+			t.Errorf("of two sessions %d messages were sent, with %d ids: %+v", len(w.got), len(w.ids()), hook)
+		}
+	})
+}
 
 // TestAnotherLog: where an older copy of the store was put back, or another one in its place,
 // the webhook is told what happens from then on, under other ids than the same places had.
