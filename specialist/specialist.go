@@ -179,15 +179,6 @@ type ToolCall struct {
 	Result json.RawMessage `json:"result,omitempty"` // what it returned, if that is known
 }
 
-// The members of a Usage.
-const (
-	CostGiven Given = 1 << iota
-	LatencyGiven
-	InputGiven
-	OutputGiven
-	CallsGiven
-)
-
 // A Proposal is an answer that was checked and belongs to a round. It never
 // changes.
 type Proposal struct {

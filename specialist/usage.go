@@ -38,6 +38,15 @@ type UsageDetail struct {
 // Given is the set of known members of a Usage.
 type Given uint8
 
+// The members of a Usage.
+const (
+	CostGiven Given = 1 << iota
+	LatencyGiven
+	InputGiven
+	OutputGiven
+	CallsGiven
+)
+
 // Has reports whether all of the given members are known.
 func (u Usage) Has(g Given) bool { return u.Given&g == g }
 
