@@ -68,8 +68,8 @@ func openServerRig(tb testing.TB, path string) *serverRig {
 	carry := driver.New(driver.Config{Times: remembers})
 	var web *server.Server
 	r, err := runner.New(runner.Config{Store: kept, Observer: func(c session.Change) {
-		carry.Observer("")(c)
-		web.Observer(c)
+		carry.Observer("default")(c)
+		web.Observer("default")(c)
 	}})
 	if err != nil {
 		tb.Fatal(err)
@@ -81,11 +81,11 @@ func openServerRig(tb testing.TB, path string) *serverRig {
 			tb.Fatal(err)
 		}
 	}
-	web = server.New(server.Config{Runner: r, Driver: carry, Checks: runner.Checks(), Control: remembers, Who: server.Keys(remembers, nil)})
+	web = server.New(server.Config{Tenants: []server.Tenant{{Name: "default", Runner: r}}, Driver: carry, Checks: runner.Checks(), Control: remembers, Who: server.Keys(remembers, nil)})
 	at := httptest.NewServer(web.Handler())
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- carry.Run(ctx, driver.Tenant{Runner: r}) }()
+	go func() { done <- carry.Run(ctx, driver.Tenant{Name: "default", Runner: r}) }()
 	end := sync.OnceFunc(func() {
 		at.CloseClientConnections()
 		at.Close()

@@ -55,17 +55,17 @@ func newPlace(t *testing.T) *place {
 	carry := driver.New(driver.Config{})
 	var web *server.Server
 	r, err := runner.New(runner.Config{Store: store.NewMemory(), Observer: func(c session.Change) {
-		carry.Observer("")(c)
-		web.Observer(c)
+		carry.Observer("default")(c)
+		web.Observer("default")(c)
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	web = server.New(server.Config{Runner: r, Checks: runner.Checks(), Control: control.NewMemory(), Who: server.Local(localKey)})
+	web = server.New(server.Config{Tenants: []server.Tenant{{Name: "default", Runner: r}}, Checks: runner.Checks(), Control: control.NewMemory(), Who: server.Local(localKey)})
 	p.runner, p.server = r, web
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- carry.Run(ctx, driver.Tenant{Runner: r}) }()
+	go func() { done <- carry.Run(ctx, driver.Tenant{Name: "default", Runner: r}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -554,7 +554,7 @@ func TestEventsAcrossRestarts(t *testing.T) {
 		}
 		address = l.Addr().String()
 		ctx, cancel := context.WithCancel(t.Context())
-		web := server.New(server.Config{Runner: p.runner, Checks: runner.Checks(), Control: control.NewMemory(), Who: server.Local(localKey)})
+		web := server.New(server.Config{Tenants: []server.Tenant{{Name: "default", Runner: p.runner}}, Checks: runner.Checks(), Control: control.NewMemory(), Who: server.Local(localKey)})
 		done := make(chan error, 1)
 		go func() { done <- web.Serve(ctx, server.Listening{Listeners: []net.Listener{l}, Grace: time.Second}) }()
 		return sync.OnceFunc(func() {

@@ -20,7 +20,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	at := httptest.NewServer(server.New(server.Config{Runner: r, Checks: runner.Checks(), Control: control.NewMemory(), Who: server.Local("the key of this computer")}).Handler())
+	at := httptest.NewServer(server.New(server.Config{Tenants: []server.Tenant{{Name: "default", Runner: r}}, Checks: runner.Checks(), Control: control.NewMemory(), Who: server.Local("the key of this computer")}).Handler())
 	defer at.Close()
 
 	ctx := context.Background()

@@ -227,7 +227,7 @@ func (s *Server) store(ctx context.Context, p *Principal, _ *struct{}) (*storeOu
 	if err := mayEverywhere(p, mayAdmin); err != nil {
 		return nil, err
 	}
-	kept := s.config.Runner.Store()
+	kept := tenantOf(ctx).Runner.Store()
 	place, err := kept.Place(ctx)
 	out := &storeOut{api.Store{Kind: "memory", Place: place}}
 	if file, ok := kept.(*store.SQLite); ok && err == nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"reflect"
@@ -58,13 +59,14 @@ func (s *Server) describeCallback() {
 }
 
 func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
+	r = r.WithContext(context.WithValue(r.Context(), tenantKey{}, s.tenants[defaultTenant]))
 	ctx, id, token := r.Context(), r.PathValue("callback"), bearer(r)
 	if wait := s.limits.guesses(r); wait > 0 {
 		s.limitMet(r, wait, "stranger")
 		s.refuseCallback(w, r, tooMany(w, wait))
 		return
 	}
-	about, err := s.config.Runner.Called(ctx, id, token)
+	about, err := tenantOf(ctx).Runner.Called(ctx, id, token)
 	if errors.Is(err, runner.ErrForbidden) {
 		s.limits.guessed(r)
 		s.noteRefused(r)
@@ -128,7 +130,7 @@ func (s *Server) answered(r *http.Request, about *runner.Called, id, token strin
 	ctx := r.Context()
 	used := &api.Error{Status: http.StatusConflict, Code: "callback_used", Detail: "this question was answered already, by another answer", ExitCode: 1}
 	if !about.Used {
-		p, after, err := s.config.Runner.Callback(ctx, id, token, answer)
+		p, after, err := tenantOf(ctx).Runner.Callback(ctx, id, token, answer)
 		if err == nil {
 			return &api.Answered{ProposalID: about.Key.ProposalID(p.Arrival), RoundID: about.Key.ID(), Settled: isSettled(after)}, nil
 		}
@@ -145,7 +147,7 @@ func (s *Server) answered(r *http.Request, about *runner.Called, id, token strin
 		if about.Over {
 			return nil, &api.Error{Status: http.StatusGone, Code: "round_over", Detail: "nobody waits for this answer any more", ExitCode: 1}
 		}
-		if about, err = s.config.Runner.Called(ctx, id, token); err != nil { // another one was faster
+		if about, err = tenantOf(ctx).Runner.Called(ctx, id, token); err != nil { // another one was faster
 			return nil, s.problem(ctx, err)
 		}
 	}
@@ -192,7 +194,7 @@ func (s *Server) calledSpecialists(r *http.Request, about *runner.Called) (of []
 	for _, at := range m.States() {
 		all = append(all, at.Roster...)
 	}
-	registered, err := s.config.Runner.Store().Roster(r.Context(), m.Name())
+	registered, err := tenantOf(r.Context()).Runner.Store().Roster(r.Context(), m.Name())
 	if err != nil {
 		return nil, err
 	}

@@ -81,8 +81,8 @@ func (s *Server) tellClaim(ctx context.Context, p *Principal, at *session.Sessio
 	if len(held) > 0 {
 		e.Claim = api.ClaimOf(held[0])
 	}
-	s.claims.add(e)
-	s.hub.wakeAll()
+	tenantOf(ctx).claims.add(e)
+	tenantOf(ctx).hub.wakeAll()
 	return nil
 }
 
@@ -113,8 +113,8 @@ func (n *claimNews) since(seen int64) ([]api.InboxEvent, int64) {
 }
 
 // sayClaims writes what somebody's inbox has not told of claims.
-func (s *Server) sayClaims(out *stream, p *Principal, t *tail) {
-	events, now := s.claims.since(t.claims)
+func (s *Server) sayClaims(ctx context.Context, out *stream, p *Principal, t *tail) {
+	events, now := tenantOf(ctx).claims.since(t.claims)
 	for _, e := range events {
 		if (t.machine == "" || t.machine == e.MachineName) && (t.kinds == nil || slices.Contains(t.kinds, e.Kind)) && p.may(mayPayload, e.MachineName) {
 			out.say("", e.Kind, e)

@@ -61,7 +61,7 @@ func unknownToDIAL(w http.ResponseWriter, r *http.Request) {
 
 // serveDIAL answers JSON-RPC.
 func (s *Server) serveDIAL(w http.ResponseWriter, r *http.Request) {
-	tools, err := s.tools()
+	tools, err := tenantOf(r.Context()).tools()
 	if err != nil {
 		writeProblem(w, r, s.problem(r.Context(), err))
 		return

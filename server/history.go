@@ -82,7 +82,7 @@ func (s *Server) guardLog(ctx context.Context, p *Principal, in *guardLogIn) (*g
 		out.Body.Items = append(out.Body.Items, *rec)
 		return nil
 	})
-	if err := w.Fold(s.config.Runner.Store().Records(ctx, at.ID, 1), math.MaxInt64); err != nil && !errors.Is(err, errEnough) {
+	if err := w.Fold(tenantOf(ctx).Runner.Store().Records(ctx, at.ID, 1), math.MaxInt64); err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
 	return out, nil
@@ -114,7 +114,7 @@ func (s *Server) machineLog(ctx context.Context, p *Principal, in *machineLogIn)
 	}
 	from, view := max(in.From, l.After+1), api.LogView{Redacted: in.Payload != "full"}
 	out := &machineLogOut{eventsBody{Items: []api.Event{}}}
-	for e, err := range view.RosterEvents(in.Name, s.config.Runner.Store().RosterRecords(ctx, in.Name, from)) {
+	for e, err := range view.RosterEvents(in.Name, tenantOf(ctx).Runner.Store().RosterRecords(ctx, in.Name, from)) {
 		switch {
 		case err != nil:
 			return nil, err
@@ -148,7 +148,7 @@ func (s *Server) explain(ctx context.Context, p *Principal, in *explainIn) (*exp
 	if err != nil {
 		return nil, err
 	}
-	why, err := explain.Round(ctx, s.config.Runner, at.ID, in.Round)
+	why, err := explain.Round(ctx, tenantOf(ctx).Runner, at.ID, in.Round)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (s *Server) explain(ctx context.Context, p *Principal, in *explainIn) (*exp
 // withheldIDs returns the ids of the closed rounds of a session that wait for a review, and of
 // the exemplars that they have made.
 func (s *Server) withheldIDs(ctx context.Context, at *session.Session) (map[string]bool, error) {
-	hidden, err := s.config.Runner.WithheldRounds(ctx, at, "")
+	hidden, err := tenantOf(ctx).Runner.WithheldRounds(ctx, at, "")
 	ids := map[string]bool{}
 	for _, v := range at.Reviews() {
 		if hidden[v.Key.Round] != "" {
@@ -203,7 +203,7 @@ func (s *Server) sessionDecisions(ctx context.Context, p *Principal, in *session
 
 // decided returns the decisions of a session, and the ids of those that are withheld.
 func (s *Server) decided(ctx context.Context, id specialist.SessionID) (map[int64]*session.DecisionRecord, map[string]bool, error) {
-	at, err := s.config.Runner.Session(ctx, id)
+	at, err := tenantOf(ctx).Runner.Session(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -211,7 +211,7 @@ func (s *Server) decided(ctx context.Context, id specialist.SessionID) (map[int6
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := s.config.Runner.SessionDecisions(ctx, id)
+	all, err := tenantOf(ctx).Runner.SessionDecisions(ctx, id)
 	return all, hidden, err
 }
 
@@ -225,7 +225,7 @@ func (s *Server) decisions(ctx context.Context, p *Principal, in *decisionsIn) (
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
-	refs, err := pageEach("decisions of "+in.Name+"\n"+in.State, p, &in.Page, s.config.Runner.Store().Decided(ctx, in.Name),
+	refs, err := pageEach("decisions of "+in.Name+"\n"+in.State, p, &in.Page, tenantOf(ctx).Runner.Store().Decided(ctx, in.Name),
 		func(r session.DecisionRef) string { return fmt.Sprint(r.Session, r.Seq) })
 	if err != nil {
 		return nil, err
@@ -260,7 +260,7 @@ func (s *Server) exemplars(ctx context.Context, p *Principal, in *decisionsIn) (
 	if !p.may(mayPayload, in.Name) {
 		return nil, mayNot(p, mayPayload, in.Name)
 	}
-	all, err := s.config.Runner.Store().Exemplars(ctx, in.Name, machine.StateName(in.State), session.MaxExemplars)
+	all, err := tenantOf(ctx).Runner.Store().Exemplars(ctx, in.Name, machine.StateName(in.State), session.MaxExemplars)
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +285,7 @@ func (s *Server) withheldExemplar(ctx context.Context, e *specialist.Exemplar) (
 	if err != nil {
 		return true, nil // of whose round nothing is known
 	}
-	at, err := s.config.Runner.Session(ctx, id)
+	at, err := tenantOf(ctx).Runner.Session(ctx, id)
 	if err != nil {
 		return true, err
 	}
@@ -303,7 +303,7 @@ func (s *Server) withheldFrom(ctx context.Context, p *Principal, at *session.Ses
 	if len(p.humans(at.Machine().Name())) > 1 {
 		viewer = ""
 	}
-	return s.config.Runner.WithheldRounds(ctx, at, viewer)
+	return tenantOf(ctx).Runner.WithheldRounds(ctx, at, viewer)
 }
 
 type modelCallsIn struct {
@@ -324,7 +324,7 @@ func (s *Server) modelCalls(ctx context.Context, p *Principal, in *modelCallsIn)
 		return nil, err
 	}
 	var shown iter.Seq2[api.ModelCall, error] = func(yield func(api.ModelCall, error) bool) {
-		for e, err := range s.config.Runner.Store().Audit(ctx, at.ID) {
+		for e, err := range tenantOf(ctx).Runner.Store().Audit(ctx, at.ID) {
 			if !yield(api.ModelCallOf(e, hidden[cmp.Or(e.Round, at.Round)] != ""), err) {
 				return
 			}
@@ -351,7 +351,7 @@ func (s *Server) driven(ctx context.Context, p *Principal, in *params.Session) (
 	}
 	out.Body.Mode = s.config.Driver.Status().Mode
 	var a driver.Attempt
-	if a, out.Body.Known = s.config.Driver.Attempt("", at.ID); a.Next != 0 {
+	if a, out.Body.Known = s.config.Driver.Attempt(tenantOf(ctx).Name, at.ID); a.Next != 0 {
 		out.Body.NextAttempt = &a.Next
 	}
 	if out.Body.Tries = a.Tries; p.may(mayPayload, at.Machine().Name()) {

@@ -83,7 +83,7 @@ func (s *Server) backtestTask(p *Principal, in *api.BacktestJob) (*task, error) 
 			}
 			return w.line(jobs.FlipOf(f))
 		}
-		r, gates, err := work.Run(ctx, s.config.Runner)
+		r, gates, err := work.Run(ctx, tenantOf(ctx).Runner)
 		if err != nil {
 			return out, err
 		}
@@ -98,7 +98,7 @@ func (s *Server) backtestTask(p *Principal, in *api.BacktestJob) (*task, error) 
 		if exceeded := most.Exceeded(&r.Total); exceeded != nil {
 			out = control.Outcome{ExitCode: 1, Code: "exceeded", Detail: exceeded.Error()}
 		}
-		return out, jobs.RecordTrials(ctx, s.config.Runner, r, by)
+		return out, jobs.RecordTrials(ctx, tenantOf(ctx).Runner, r, by)
 	}}, nil
 }
 
@@ -117,7 +117,7 @@ func (s *Server) keepsFlip(ctx context.Context, known map[string]map[string]bool
 		if err != nil {
 			return true, err
 		}
-		at, err := s.config.Runner.Session(ctx, id)
+		at, err := tenantOf(ctx).Runner.Session(ctx, id)
 		if err != nil {
 			return true, err
 		}
@@ -192,7 +192,7 @@ func (s *Server) storeTask(p *Principal, in *api.NewJob) (*task, error) {
 	if err := mayJob(p, in.Kind, ""); err != nil {
 		return nil, err
 	}
-	file, ok := s.config.Runner.Store().(*store.SQLite)
+	file, ok := s.tenants[p.Tenant].Runner.Store().(*store.SQLite)
 	if !ok {
 		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Code: "memory_store", Detail: "the memory store holds nothing to check", ExitCode: 2}
 	}

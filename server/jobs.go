@@ -84,7 +84,6 @@ var (
 // A jobQueue has the jobs of this process that have not ended.
 type jobQueue struct {
 	server *Server
-	alone  chan struct{} // is full while a task runs that must be alone
 	work   sync.WaitGroup
 
 	mu      sync.Mutex
@@ -104,7 +103,7 @@ type job struct {
 }
 
 func newJobs(s *Server) *jobQueue {
-	return &jobQueue{server: s, alone: make(chan struct{}, 1), under: map[string]*job{}, running: map[string]int{}, waiting: map[string][]*job{}}
+	return &jobQueue{server: s, under: map[string]*job{}, running: map[string]int{}, waiting: map[string][]*job{}}
 }
 
 // room refuses a job where there is no room for it.
@@ -122,7 +121,7 @@ func (j *jobQueue) room(tenant string) error {
 
 // add takes up a job that was put where it is remembered.
 func (j *jobQueue) add(of control.Job, t task) {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), tenantKey{}, j.server.tenants[of.Tenant]))
 	of.Status = control.JobQueued
 	n := &job{Job: of, task: t, ctx: ctx, cancel: cancel, news: make(chan struct{})}
 	j.mu.Lock()
@@ -181,9 +180,10 @@ func (j *jobQueue) run(n *job) {
 	w := &working{}
 	outcome, err := control.Outcome{}, context.Cause(n.ctx)
 	if err == nil && n.task.alone {
+		alone := tenantOf(n.ctx).alone
 		select {
-		case j.alone <- struct{}{}:
-			defer func() { <-j.alone }()
+		case alone <- struct{}{}:
+			defer func() { <-alone }()
 		case <-n.ctx.Done():
 			err = context.Cause(n.ctx)
 		}

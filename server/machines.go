@@ -133,7 +133,7 @@ func (s *Server) machine(ctx context.Context, p *Principal, in *machineIn) (*mac
 func (s *Server) describeMachine(ctx context.Context, m control.Machine) (*api.Machine, error) {
 	shown := api.MachineOf(m)
 	shown.Definition = m.Definition
-	live, err := s.config.Runner.Sessions(ctx, session.ListQuery{MachineName: m.Name, Statuses: session.LiveStatuses(), Limit: maxPage})
+	live, err := tenantOf(ctx).Runner.Sessions(ctx, session.ListQuery{MachineName: m.Name, Statuses: session.LiveStatuses(), Limit: maxPage})
 	n := len(live)
 	shown.LiveSessions = &n
 	return &shown, err
@@ -160,7 +160,7 @@ func (s *Server) newest(ctx context.Context, p *Principal, name string) (control
 	if !errors.Is(err, control.ErrNotFound) {
 		return m, err
 	}
-	program, err := s.config.Runner.Newest(ctx, name)
+	program, err := tenantOf(ctx).Runner.Newest(ctx, name)
 	if err == nil && program == nil {
 		err = noMachine(name)
 	}

@@ -255,7 +255,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			writeProblem(w, r, s.problem(r.Context(), err))
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
+		next.ServeHTTP(w, r.WithContext(s.entered(r.Context(), p)))
 	})
 }
 

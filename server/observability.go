@@ -176,14 +176,24 @@ func intact(kept any) error {
 	return nil
 }
 
+// placed asks each store where its log stands, and whether its files are there.
+func (s *Server) placed(ctx context.Context) error {
+	for _, t := range s.tenants {
+		if _, err := t.Runner.Store().Place(ctx); err != nil {
+			return err
+		}
+		if err := intact(t.Runner.Store()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checked does all checks at once, each as long as ctx lets it: one that has not come back by
 // then has failed.
 func (s *Server) checked(ctx context.Context) map[string]bool {
 	checks := map[string]func(context.Context) error{
-		"store": func(ctx context.Context) error {
-			_, err := s.config.Runner.Store().Place(ctx)
-			return cmp.Or(err, intact(s.config.Runner.Store()))
-		},
+		"store": s.placed,
 		"control": func(ctx context.Context) error {
 			_, err := s.config.Control.Keys(ctx, control.Query{Limit: 1})
 			return cmp.Or(err, intact(s.config.Control))

@@ -158,7 +158,7 @@ func (s *Server) session(ctx context.Context, p *Principal, id string, do permis
 	if err != nil {
 		return nil, unknown
 	}
-	at, err := s.config.Runner.Session(ctx, key)
+	at, err := tenantOf(ctx).Runner.Session(ctx, key)
 	switch {
 	case err != nil:
 		return nil, err
@@ -197,15 +197,15 @@ func (s *Server) settled(ctx context.Context, at *session.Session, asked string)
 	var changed <-chan struct{}
 	if wait > 0 {
 		var end func()
-		changed, end = s.changes.watch(at.ID)
+		changed, end = tenantOf(ctx).changes.watch(at.ID)
 		defer end()
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for waited := false; ; {
-		fresh := s.config.Runner.Store().Recent(at.ID)
+		fresh := tenantOf(ctx).Runner.Store().Recent(at.ID)
 		if !waited || fresh == nil || fresh.Sequence <= at.Sequence { // or this process has changed it
-			if fresh, err = s.config.Runner.Session(context.WithoutCancel(ctx), at.ID); err != nil {
+			if fresh, err = tenantOf(ctx).Runner.Session(context.WithoutCancel(ctx), at.ID); err != nil {
 				return nil, false, err
 			}
 		}
@@ -256,7 +256,7 @@ func (s *Server) shown(ctx context.Context, p *Principal, at *session.Session, a
 	if err != nil {
 		return api.Session{}, err
 	}
-	q, err := s.config.Runner.Question(ctx, at, viewer)
+	q, err := tenantOf(ctx).Runner.Question(ctx, at, viewer)
 	if err != nil {
 		return api.Session{}, err
 	}

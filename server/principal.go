@@ -161,8 +161,6 @@ func (t *Tokens) Authenticate(_ context.Context, credential string) (*Principal,
 	return &Principal{Subject: "token:" + found.ID, Method: "key", Tenant: cmp.Or(found.Tenant, defaultTenant), Grants: found.Grants}, nil
 }
 
-const defaultTenant = "default"
-
 // Keys returns who has a key that is stored. now is the clock; nil means time.Now.
 func Keys(store control.Store, now func() time.Time) Authenticator {
 	if now == nil {
@@ -265,7 +263,7 @@ func (p *Principal) permissions() (list []string) {
 // human returns as which human the principal acts in a session: the one that it names, else
 // the only one as whom it may.
 func (s *Server) human(ctx context.Context, p *Principal, at *session.Session, named string) (machine.SpecialistID, error) {
-	return p.actingAs(at.Machine().Name(), at.State.Name, named, func() ([]string, bool, error) { return s.config.Runner.Humans(ctx, at) })
+	return p.actingAs(at.Machine().Name(), at.State.Name, named, func() ([]string, bool, error) { return tenantOf(ctx).Runner.Humans(ctx, at) })
 }
 
 // actingAs returns as which human the principal acts in a state: the one that it names, else

@@ -74,7 +74,7 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 			}
 		}
 	}
-	items, next, err := s.config.Runner.Inbox(ctx, q, viewer)
+	items, next, err := tenantOf(ctx).Runner.Inbox(ctx, q, viewer)
 	if err != nil && (ctx.Err() != nil || len(items) == 0 && next == "") {
 		return nil, err // otherwise sessions that cannot be read keep the others from nobody
 	}
@@ -113,7 +113,7 @@ func (s *Server) question(ctx context.Context, p *Principal, in *questionIn) (*i
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.config.Runner.Question(ctx, at, viewer)
+	q, err := tenantOf(ctx).Runner.Question(ctx, at, viewer)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (s *Server) reveal(ctx context.Context, p *Principal, in *revealIn) (*quest
 	if err != nil {
 		return nil, err
 	}
-	q, _, err := s.config.Runner.Reveal(ctx, at.ID, who, p.actor(at.Machine().Name()))
+	q, _, err := tenantOf(ctx).Runner.Reveal(ctx, at.ID, who, p.actor(at.Machine().Name()))
 	return &questionOut{q}, err
 }
 
@@ -170,11 +170,11 @@ type decideIn struct {
 }
 
 func (s *Server) decide(ctx context.Context, p *Principal, in *decideIn) (*ruledOut, error) {
-	return s.rule(ctx, p, in, s.config.Runner.Decide)
+	return s.rule(ctx, p, in, tenantOf(ctx).Runner.Decide)
 }
 
 func (s *Server) execute(ctx context.Context, p *Principal, in *decideIn) (*ruledOut, error) {
-	return s.rule(ctx, p, in, s.config.Runner.Execute)
+	return s.rule(ctx, p, in, tenantOf(ctx).Runner.Execute)
 }
 
 // rule gives a human's word to the engine: who, on what, and that it was seen.
@@ -191,7 +191,7 @@ func (s *Server) rule(ctx context.Context, p *Principal, in *decideIn, give func
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.config.Runner.Question(ctx, at, who)
+	q, err := tenantOf(ctx).Runner.Question(ctx, at, who)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (s *Server) withdraw(ctx context.Context, p *Principal, in *withdrawIn) (*r
 	if who == "" {
 		return nil, bad("bad_request", "human is missing: whose ruling is taken back?")
 	}
-	a, err := s.config.Runner.Decide(ctx, runner.Ruling{SessionID: at.ID, SpecialistID: who, RoundID: in.Round, Withdraw: true, Actor: p.actor(at.Machine().Name())})
+	a, err := tenantOf(ctx).Runner.Decide(ctx, runner.Ruling{SessionID: at.ID, SpecialistID: who, RoundID: in.Round, Withdraw: true, Actor: p.actor(at.Machine().Name())})
 	return s.ruled(ctx, p, a, err, "")
 }
 
@@ -265,7 +265,7 @@ func (s *Server) reviews(ctx context.Context, p *Principal, in *reviewsIn) (*rev
 	if err != nil {
 		return nil, err
 	}
-	items, next, err := s.config.Runner.Reviews(ctx, session.ListQuery{ID: in.Session, MachineName: in.Machine, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}, viewer)
+	items, next, err := tenantOf(ctx).Runner.Reviews(ctx, session.ListQuery{ID: in.Session, MachineName: in.Machine, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}, viewer)
 	if err != nil {
 		return nil, err
 	}
@@ -302,12 +302,12 @@ func (s *Server) review(ctx context.Context, p *Principal, in *reviewIn) (*revie
 	if _, err := p.viewer(at.Machine().Name(), who); err != nil {
 		return nil, err
 	}
-	hidden, err := s.config.Runner.WithheldRounds(ctx, at, machine.SpecialistID(who))
+	hidden, err := tenantOf(ctx).Runner.WithheldRounds(ctx, at, machine.SpecialistID(who))
 	if err != nil {
 		return nil, err
 	}
 	blind := !in.Body.Seen && slices.ContainsFunc(at.Reviews(), func(v *session.Review) bool { return v.Key.ID() == round && hidden[v.Key.Round] != "" })
-	done, err := s.config.Runner.Review(ctx, runner.Reviewing{SessionID: at.ID, RoundID: round, SpecialistID: machine.SpecialistID(who), TransitionName: in.Body.TransitionName,
+	done, err := tenantOf(ctx).Runner.Review(ctx, runner.Reviewing{SessionID: at.ID, RoundID: round, SpecialistID: machine.SpecialistID(who), TransitionName: in.Body.TransitionName,
 		Reasoning: in.Body.Reasoning, Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch), Blind: blind})
 	if err != nil {
 		return nil, err
@@ -334,7 +334,7 @@ func (s *Server) revealReview(ctx context.Context, p *Principal, in *revealIn) (
 	if err != nil {
 		return nil, err
 	}
-	after, err := s.config.Runner.RevealReview(ctx, at.ID, round, who, p.actor(at.Machine().Name()))
+	after, err := tenantOf(ctx).Runner.RevealReview(ctx, at.ID, round, who, p.actor(at.Machine().Name()))
 	return s.changed(ctx, p, after, err, "")
 }
 

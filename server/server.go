@@ -34,7 +34,6 @@ import (
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/notify"
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server/mcp"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -52,10 +51,10 @@ import (
 // reads what is older than their own write. Errors of the engine become problems in one
 // table (problems.go).
 
-// A Config says what a Server is made of. Runner, Who and Control are required.
+// A Config says what a Server is made of. Tenants, Who and Control are required.
 type Config struct {
-	Runner *runner.Runner
-	Driver *driver.Driver // carries sessions on; nil if another process does, or nobody
+	Tenants []Tenant
+	Driver  *driver.Driver // carries sessions on; nil if another process does, or nobody
 	// Checks are those of definitions that are sent here. They include no file.
 	Checks machine.Checks
 	// Variable returns a variable of the environment that holds the secret of a service that
@@ -67,8 +66,6 @@ type Config struct {
 	Webhooks *notify.Maker
 	// Control remembers requests: their receipts, and who did what.
 	Control control.Store
-	// Shared says that other processes write to the store, too.
-	Shared bool
 	// Hosts are the names under which browsers may call; empty allows any. Ports do not count.
 	Hosts []string
 	// Proxies are in front of the server, if there are any: nobody else may call it, but over a
@@ -119,9 +116,7 @@ type Server struct {
 	config  Config
 	handler http.Handler
 	api     huma.API
-	changes changes
-	hub     *hub
-	claims  claimNews
+	tenants map[string]*tenant
 	limits  *limits
 	parsed  parsed
 	notes   notes
@@ -134,7 +129,6 @@ type Server struct {
 	needs map[string]permission // by the id of the operation
 	mux   *http.ServeMux
 	inner http.Handler // the operations, for whoever the context says
-	tools func() (*mcp.Server, error)
 }
 
 // New returns a Server.
@@ -145,11 +139,9 @@ func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, needs: map[string]permission{}, closing: make(chan struct{}), limits: newLimits(c.Rates, time.Now), parsed: parsed{list: lru.New[control.Hash, *machine.Machine](maxParsed)}}
-	s.hub = newHub(c.Runner, c.Log)
-	s.hub.told, s.hub.missed = s.changes.tell, s.changes.tellAll
-	if c.Shared {
-		s.changes.follow = s.hub.follow
+	s := &Server{config: c, tenants: map[string]*tenant{}, needs: map[string]permission{}, closing: make(chan struct{}), limits: newLimits(c.Rates, time.Now), parsed: parsed{list: lru.New[control.Hash, *machine.Machine](maxParsed)}}
+	for _, t := range c.Tenants {
+		s.tenants[t.Name] = s.newTenant(t)
 	}
 	s.jobs = newJobs(s)
 	s.close = sync.OnceFunc(func() { close(s.closing) })
@@ -162,20 +154,12 @@ func New(c Config) *Server {
 	s.plain(mux)
 	s.mux = mux
 	s.inner = s.recorded(mux)
-	s.tools = sync.OnceValues(s.newTools)
 	s.handler = s.wrap()
 	return s
 }
 
 // Handler returns what answers requests.
 func (s *Server) Handler() http.Handler { return s.handler }
-
-// Observer is told of each commit of the Runner: it is the Observer of its Config, or is
-// called by it. It does not block.
-func (s *Server) Observer(c session.Change) {
-	s.changes.tell(c.After.ID)
-	s.hub.committed()
-}
 
 // A Listening says where and how a Server is reached.
 type Listening struct {
@@ -226,7 +210,9 @@ func (s *Server) Serve(ctx context.Context, l Listening) error {
 	_ = shown.Close()
 	work.Wait()
 	s.jobs.close()
-	s.hub.close()
+	for _, t := range s.tenants {
+		t.hub.close()
+	}
 	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
 		return why
 	}

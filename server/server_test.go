@@ -57,6 +57,7 @@ type deskOptions struct {
 	control   control.Store
 	store     session.Store // nil is one in memory
 	drives    bool
+	shared    bool // other processes write to the store, too
 	configure func(*runner.Config)
 }
 
@@ -74,8 +75,8 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	}})
 	engine := runner.Config{Store: o.store, Observer: func(c session.Change) {
 		o.config.Metrics.Committed(c)
-		carry.Observer("")(c)
-		d.server.Observer(c)
+		carry.Observer("default")(c)
+		d.server.Observer("default")(c)
 	}}
 	if o.configure != nil {
 		o.configure(&engine)
@@ -86,7 +87,7 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	}
 	d.runner = r
 	c := o.config
-	c.Runner, c.Checks, c.Control = r, runner.Checks(), d.control
+	c.Tenants, c.Checks, c.Control = []server.Tenant{{Name: "default", Runner: r, Shared: o.shared}}, runner.Checks(), d.control
 	if c.Webhooks == nil {
 		c.Webhooks = &notify.Maker{Seal: seal.NewKey()}
 	}
@@ -103,7 +104,7 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	if o.drives {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- carry.Run(ctx, driver.Tenant{Runner: r}) }()
+		go func() { done <- carry.Run(ctx, driver.Tenant{Name: "default", Runner: r}) }()
 		d.rest = sync.OnceFunc(func() {
 			cancel()
 			if err := <-done; err != nil {

@@ -66,7 +66,7 @@ func (s *Server) start(ctx context.Context, p *Principal, in *startIn) (*session
 	if key := receiptOf(ctx); key != nil {
 		o.ID = key.ID() // so that the request starts one session
 	}
-	at, err := s.config.Runner.Start(ctx, m, o)
+	at, err := tenantOf(ctx).Runner.Start(ctx, m, o)
 	if o.ID != (specialist.SessionID{}) && errors.Is(err, session.ErrExists) {
 		at, err = s.started(ctx, m, o)
 	}
@@ -83,7 +83,7 @@ func (s *Server) start(ctx context.Context, p *Principal, in *startIn) (*session
 // started returns the session that the same request has started before, of which nobody
 // kept the answer.
 func (s *Server) started(ctx context.Context, m *machine.Machine, o runner.StartOptions) (*session.Session, error) {
-	at, err := s.config.Runner.Session(ctx, o.ID)
+	at, err := tenantOf(ctx).Runner.Session(ctx, o.ID)
 	if err == nil && (at.Machine().Digest() != m.Digest() && len(at.History()) == 0) {
 		err = &api.Error{Status: http.StatusUnprocessableEntity, Code: "key_reused", Detail: "this Idempotency-Key has started a session of another definition", Hint: "each new request needs a key of its own", ExitCode: 1}
 	}
@@ -164,7 +164,7 @@ func (s *Server) list(ctx context.Context, p *Principal, in *listIn) (*listOut, 
 	if q.Reviews = in.Reviews; in.Awake {
 		q.Awake = s.now()
 	}
-	page, err := s.config.Runner.Sessions(ctx, q)
+	page, err := tenantOf(ctx).Runner.Sessions(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (s *Server) conceal(ctx context.Context, p *Principal, sum *session.Summary
 	if sum.Status == session.Completed || !session.MayTell(sum.Code) {
 		return nil
 	}
-	at, err := s.config.Runner.Session(ctx, sum.SessionID)
+	at, err := tenantOf(ctx).Runner.Session(ctx, sum.SessionID)
 	if err != nil {
 		sum.Code, sum.Reason = "", ""
 		return nil
@@ -263,7 +263,7 @@ func (s *Server) step(ctx context.Context, p *Principal, in *stepIn) (*stepOut, 
 	if err != nil {
 		return nil, err
 	}
-	tick, err := s.config.Runner.StepOn(ctx, at.ID)
+	tick, err := tenantOf(ctx).Runner.StepOn(ctx, at.ID)
 	if err != nil && tick.Transition == nil { // else a step before the one that failed is told, with why
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (s *Server) run(ctx context.Context, p *Principal, in *runIn) (*runOut, err
 	if in.Body != nil {
 		o.MaxSteps = in.Body.MaxSteps
 	}
-	r, err := s.config.Runner.Run(ctx, at.ID, o)
+	r, err := tenantOf(ctx).Runner.Run(ctx, at.ID, o)
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +323,7 @@ func (s *Server) propose(ctx context.Context, p *Principal, in *proposeIn) (*pro
 	if err != nil {
 		return nil, err
 	}
-	humans, _, err := s.config.Runner.Humans(ctx, at)
+	humans, _, err := tenantOf(ctx).Runner.Humans(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +335,7 @@ func (s *Server) propose(ctx context.Context, p *Principal, in *proposeIn) (*pro
 	if b.RoundID == "" {
 		b.RoundID = at.Key().ID()
 	}
-	proposal, after, err := s.config.Runner.Propose(ctx, runner.Submission{
+	proposal, after, err := tenantOf(ctx).Runner.Propose(ctx, runner.Submission{
 		SessionID: at.ID, SpecialistID: who, RoundID: b.RoundID, QuestionDigest: b.QuestionDigest, TransitionName: b.TransitionName, ToState: b.ToState,
 		Reasoning: b.Reasoning, MetaJSON: b.MetaJSON, Usage: b.Usage(), Model: b.Model, ToolCalls: b.ToolCalls, Actor: p.actor(name), If: holds(in.IfMatch),
 	})
@@ -366,7 +366,7 @@ func (s *Server) evaluate(ctx context.Context, p *Principal, in *params.Session)
 	if at.Withheld("") != "" {
 		return nil, forbidden("withheld", "it is shown once a human has ruled", "what was proposed in this round is withheld, and with it what would be decided")
 	}
-	c, err := s.config.Runner.Evaluate(ctx, at.ID)
+	c, err := tenantOf(ctx).Runner.Evaluate(ctx, at.ID)
 	return &evaluateOut{c}, err
 }
 
@@ -388,7 +388,7 @@ func (s *Server) arbitrate(ctx context.Context, p *Principal, in *arbitrateIn) (
 	if in.Body != nil && in.Body.RoundID != "" {
 		r.RoundID = in.Body.RoundID
 	}
-	a, err := s.config.Runner.Decide(ctx, r)
+	a, err := tenantOf(ctx).Runner.Decide(ctx, r)
 	return s.ruled(ctx, p, a, err, in.For)
 }
 
@@ -411,7 +411,7 @@ func (s *Server) resume(ctx context.Context, p *Principal, in *resumeIn) (*sessi
 	if _, err := p.viewer(at.Machine().Name(), b.SpecialistID); err != nil {
 		return nil, err
 	}
-	after, err := s.config.Runner.Resume(ctx, at.ID, runner.ResumeOptions{
+	after, err := tenantOf(ctx).Runner.Resume(ctx, at.ID, runner.ResumeOptions{
 		Actor: p.actor(at.Machine().Name()), SpecialistID: machine.SpecialistID(b.SpecialistID), Note: b.Note, RetryFailed: b.RetryFailed, KeepFailed: b.KeepFailed, Clear: b.Clear, If: holds(in.IfMatch),
 	})
 	return s.changed(ctx, p, after, err, in.For)
@@ -437,7 +437,7 @@ func (s *Server) raise(ctx context.Context, p *Principal, in *raiseIn) (*session
 	for _, r := range in.Body.Raise {
 		o.Raise = append(o.Raise, guard.Raise{Limit: r.Limit, To: r.To})
 	}
-	after, err := s.config.Runner.Resume(ctx, at.ID, o)
+	after, err := tenantOf(ctx).Runner.Resume(ctx, at.ID, o)
 	return s.changed(ctx, p, after, err, in.For)
 }
 
@@ -463,7 +463,7 @@ func (s *Server) cancel(ctx context.Context, p *Principal, in *noteIn) (*session
 	if err != nil {
 		return nil, err
 	}
-	after, err := s.config.Runner.Stop(ctx, at.ID, runner.Stopping{Actor: *p.actor(at.Machine().Name()), Note: in.Body.Note})
+	after, err := tenantOf(ctx).Runner.Stop(ctx, at.ID, runner.Stopping{Actor: *p.actor(at.Machine().Name()), Note: in.Body.Note})
 	return s.changed(ctx, p, after, err, "")
 }
 
@@ -481,7 +481,7 @@ func (s *Server) fork(ctx context.Context, p *Principal, in *forkIn) (*sessionOu
 	if in.Body != nil {
 		o.At = in.Body.Sequence
 	}
-	fork, err := s.config.Runner.Fork(ctx, at.ID, o)
+	fork, err := tenantOf(ctx).Runner.Fork(ctx, at.ID, o)
 	out, err := s.changed(ctx, p, fork, err, "")
 	if err == nil {
 		out.Status, out.Location = http.StatusCreated, "/v1/sessions/"+fork.ID.String()
@@ -513,7 +513,7 @@ func (s *Server) move(ctx context.Context, p *Principal, in *moveIn) (*sessionOu
 	for from, to := range in.Body.States {
 		o.States[machine.StateName(from)] = machine.StateName(to)
 	}
-	after, err := s.config.Runner.Move(ctx, at.ID, m, o)
+	after, err := tenantOf(ctx).Runner.Move(ctx, at.ID, m, o)
 	if err == nil && o.DryRun {
 		shown, err := s.shown(ctx, p, after, "")
 		return &sessionOut{Status: http.StatusOK, Body: api.Settled{Session: shown, Settled: isSettled(after)}}, err
@@ -542,6 +542,6 @@ func (s *Server) retract(ctx context.Context, p *Principal, in *retractIn) (*ses
 	if _, err := p.viewer(at.Machine().Name(), who); err != nil {
 		return nil, err
 	}
-	after, err := s.config.Runner.Retract(ctx, runner.Retracting{SessionID: at.ID, RoundID: in.Body.RoundID, SpecialistID: machine.SpecialistID(who), Note: in.Body.Note, Actor: p.actor(at.Machine().Name())})
+	after, err := tenantOf(ctx).Runner.Retract(ctx, runner.Retracting{SessionID: at.ID, RoundID: in.Body.RoundID, SpecialistID: machine.SpecialistID(who), Note: in.Body.Note, Actor: p.actor(at.Machine().Name())})
 	return s.changed(ctx, p, after, err, "")
 }

@@ -27,7 +27,7 @@ func (s *Server) registerSpecialists() {
 
 // roster returns what is registered for a machine that there is.
 func (s *Server) roster(ctx context.Context, p *Principal, name string) (*session.Roster, error) {
-	r, err := s.config.Runner.Store().Roster(ctx, name)
+	r, err := tenantOf(ctx).Runner.Store().Roster(ctx, name)
 	if err == nil && r.Sequence == 0 {
 		_, err = s.newest(ctx, p, name)
 	}
@@ -71,7 +71,7 @@ func (s *Server) registerSpecialist(ctx context.Context, p *Principal, in *regis
 	if in.Body.IsHuman && !p.may(mayAdmin, in.Name) {
 		return nil, forbidden("forbidden", "an admin registers humans", "%s may not register a human", p.Subject)
 	}
-	_, err := s.config.Runner.Register(ctx, in.Name, in.Body, p.actor(in.Name))
+	_, err := tenantOf(ctx).Runner.Register(ctx, in.Name, in.Body, p.actor(in.Name))
 	if key := receiptOf(ctx); errors.Is(err, session.ErrExists) && key != nil && key.resumed && s.registered(ctx, in) {
 		err = nil // by the same request, of which nobody kept the answer
 	}
@@ -83,7 +83,7 @@ func (s *Server) registerSpecialist(ctx context.Context, p *Principal, in *regis
 
 // registered reports whether the specialist of a request is registered just so.
 func (s *Server) registered(ctx context.Context, in *registerIn) bool {
-	r, err := s.config.Runner.Store().Roster(ctx, in.Name)
+	r, err := tenantOf(ctx).Runner.Store().Roster(ctx, in.Name)
 	if err != nil {
 		return false
 	}
@@ -94,7 +94,7 @@ func (s *Server) registered(ctx context.Context, in *registerIn) bool {
 }
 
 func (s *Server) specialist(ctx context.Context, status int, machineName, id string) (*specialistOut, error) {
-	r, err := s.config.Runner.Store().Roster(ctx, machineName)
+	r, err := tenantOf(ctx).Runner.Store().Roster(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (s *Server) switchSpecialist(ctx context.Context, p *Principal, in *switchI
 	case in.Body.Enabled == nil:
 		return nil, bad("bad_request", "enabled is missing: on or off?")
 	}
-	if err := s.config.Runner.Switch(ctx, in.Name, machine.SpecialistID(in.SpecialistID), runner.Switching{On: *in.Body.Enabled, Actor: *p.actor(in.Name)}); err != nil {
+	if err := tenantOf(ctx).Runner.Switch(ctx, in.Name, machine.SpecialistID(in.SpecialistID), runner.Switching{On: *in.Body.Enabled, Actor: *p.actor(in.Name)}); err != nil {
 		return nil, err
 	}
 	return s.specialist(ctx, http.StatusOK, in.Name, in.SpecialistID)

@@ -224,9 +224,9 @@ func (s *Server) lines(ctx context.Context, e *entry, v view) ([]line, error) {
 	show := api.LogView{Redacted: v != whole, Round: e.round}
 	events := show.RosterEvents(e.machine, e.one())
 	if !e.isRoster() {
-		at, err := s.config.Runner.Session(ctx, e.session)
+		at, err := tenantOf(ctx).Runner.Session(ctx, e.session)
 		if err == nil {
-			show.Hidden, err = s.config.Runner.WithheldRounds(ctx, at, "")
+			show.Hidden, err = tenantOf(ctx).Runner.WithheldRounds(ctx, at, "")
 		}
 		if errors.As(err, new(*session.CorruptError)) {
 			return nil, nil // nobody is shown what cannot be judged

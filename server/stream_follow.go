@@ -62,7 +62,7 @@ func (s *Server) registerStreams() {
 		t, err := s.tailOf(ctx, p, "inbox", in.Machine, in.Follow, "")
 		if err == nil {
 			t.inbox, t.human = true, in.Human
-			_, t.claims = s.claims.since(0)
+			_, t.claims = tenantOf(ctx).claims.since(0)
 		}
 		return t, err
 	})
@@ -138,7 +138,7 @@ func (s *Server) tailOf(ctx context.Context, p *Principal, stream, machineName s
 	if !strings.Contains(in.Accept, "text/event-stream") && !strings.Contains(in.Accept, "*/*") {
 		return nil, &api.Error{Status: http.StatusNotAcceptable, Code: "not_acceptable", Detail: "this is a stream", Hint: "Accept: text/event-stream", ExitCode: 2}
 	}
-	from := s.config.Runner.Store()
+	from := tenantOf(ctx).Runner.Store()
 	epoch, err := from.Epoch(ctx)
 	if err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (t *tail) kind() string {
 // The error is that of a write.
 func (s *Server) tail(c huma.Context, p *Principal, t *tail) error {
 	ctx := c.Context()
-	leave := s.hub.follow()
+	leave := tenantOf(ctx).hub.follow()
 	defer leave()
 	out := newStream(c)
 	if t.reset {
@@ -204,7 +204,7 @@ func (s *Server) tail(c huma.Context, p *Principal, t *tail) error {
 			return out.err // whoever comes again is told why
 		}
 		if t.inbox {
-			s.sayClaims(out, turns.caller, t)
+			s.sayClaims(ctx, out, turns.caller, t)
 		}
 		if len(entries) > 0 {
 			news = already // but for what is due meanwhile
@@ -225,21 +225,21 @@ var already = func() chan struct{} {
 
 // next returns what comes next, none if there is nothing yet, and what is closed when there is.
 func (s *Server) next(ctx context.Context, t *tail) (entries []*entry, news <-chan struct{}, err error) {
-	entries, t.from, news, t.kept = s.hub.after(t.place, t.from)
+	entries, t.from, news, t.kept = tenantOf(ctx).hub.after(t.place, t.from)
 	if t.kept {
 		t.read = nil
 		return entries, news, nil
 	}
 	select {
-	case s.hub.slots <- struct{}{}:
-		defer func() { <-s.hub.slots }()
+	case tenantOf(ctx).hub.slots <- struct{}{}:
+		defer func() { <-tenantOf(ctx).hub.slots }()
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
 	if t.read == nil {
-		t.read = newFolds(s.config.Runner)
+		t.read = newFolds(tenantOf(ctx).Runner)
 	}
-	entries, err = readPage(ctx, s.config.Runner.Store(), t.read, t.place)
+	entries, err = readPage(ctx, tenantOf(ctx).Runner.Store(), t.read, t.place)
 	return entries, news, err
 }
 
@@ -356,7 +356,7 @@ func (s *Server) fill(ctx context.Context, p *Principal, t *tail, e *entry, ev *
 		viewer = "" // in the sessions of this machine they are nobody
 	}
 	if review {
-		items, _, err := s.config.Runner.Reviews(ctx, session.ListQuery{ID: e.session.String()}, viewer)
+		items, _, err := tenantOf(ctx).Runner.Reviews(ctx, session.ListQuery{ID: e.session.String()}, viewer)
 		for i := range items {
 			if items[i].RoundID == ev.RoundID {
 				ev.Review = &items[i]
@@ -364,11 +364,11 @@ func (s *Server) fill(ctx context.Context, p *Principal, t *tail, e *entry, ev *
 		}
 		return passable(err)
 	}
-	at, err := s.config.Runner.Session(ctx, e.session)
+	at, err := tenantOf(ctx).Runner.Session(ctx, e.session)
 	if err != nil || standingOf(at).question != ev.RoundID {
 		return passable(err)
 	}
-	q, err := s.config.Runner.Question(ctx, at, viewer)
+	q, err := tenantOf(ctx).Runner.Question(ctx, at, viewer)
 	if err != nil {
 		return passable(err)
 	}

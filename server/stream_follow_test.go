@@ -15,7 +15,6 @@ import (
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
@@ -182,7 +181,7 @@ func TestStreamsResume(t *testing.T) {
 	var desks [2]*desk
 	var at [2]*httptest.Server
 	for i := range desks {
-		desks[i] = newDesk(t, deskOptions{store: sqlite(t, path), config: server.Config{Shared: true}})
+		desks[i] = newDesk(t, deskOptions{store: sqlite(t, path), shared: true})
 		at[i] = desks[i].reached()
 	}
 	d := desks[0]

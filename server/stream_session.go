@@ -140,7 +140,7 @@ func (s *Server) withhold(ctx context.Context, at *session.Session, v *eventView
 // events yields what is new of a session for somebody.
 func (s *Server) events(ctx context.Context, at *session.Session, v *eventView, from int64) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
-		for e, err := range v.log.Events(at, s.config.Runner.Store().Records(ctx, at.ID, from)) {
+		for e, err := range v.log.Events(at, tenantOf(ctx).Runner.Store().Records(ctx, at.ID, from)) {
 			if err != nil {
 				yield(e, err)
 				return
@@ -183,7 +183,7 @@ func (s *Server) eventPage(ctx context.Context, at *session.Session, v *eventVie
 // time to connect again. The error is that of a write.
 func (s *Server) stream(c huma.Context, p *Principal, at *session.Session, v *eventView) error {
 	ctx := c.Context()
-	changed, end := s.changes.watch(at.ID)
+	changed, end := tenantOf(ctx).changes.watch(at.ID)
 	defer end()
 	out := newStream(c)
 	if v.after > at.Sequence {
@@ -205,7 +205,7 @@ func (s *Server) stream(c huma.Context, p *Principal, at *session.Session, v *ev
 		}) {
 			return out.err
 		}
-		fresh, err := s.config.Runner.Session(ctx, at.ID)
+		fresh, err := tenantOf(ctx).Runner.Session(ctx, at.ID)
 		if err != nil {
 			return nil // whoever comes again is told why
 		}

@@ -41,16 +41,17 @@ func (s *Server) RunMCP(ctx context.Context, credential string, in io.ReadCloser
 	if err != nil {
 		return err
 	}
-	tools, err := s.tools()
+	ctx = s.entered(ctx, p)
+	tools, err := tenantOf(ctx).tools()
 	if err != nil {
 		return err
 	}
-	return tools.Run(context.WithValue(ctx, principalKey{}, p), in, out)
+	return tools.Run(ctx, in, out)
 }
 
 // serveMCP answers a request of streamable HTTP.
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
-	tools, err := s.tools()
+	tools, err := tenantOf(r.Context()).tools()
 	if err != nil {
 		writeProblem(w, r, s.problem(r.Context(), err))
 		return
@@ -169,15 +170,15 @@ func (o operations) Do(ctx context.Context, c mcp.Call) mcp.Answer {
 }
 
 // Watch tells of what is committed to a session, or, if id is "", to any.
-func (o operations) Watch(id string) (<-chan struct{}, func()) {
+func (o operations) Watch(ctx context.Context, id string) (<-chan struct{}, func()) {
 	if id == "" {
-		return o.changes.watch(anySession)
+		return tenantOf(ctx).changes.watch(anySession)
 	}
 	key, err := session.ParseID(id)
 	if err != nil {
 		return nil, func() {}
 	}
-	return o.changes.watch(key)
+	return tenantOf(ctx).changes.watch(key)
 }
 
 // A memoryWriter keeps an answer.

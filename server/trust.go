@@ -35,7 +35,6 @@ func (s *Server) registerTrust() {
 	add(s, operation{id: "get-collapse", method: http.MethodGet, path: of + "/collapse/{state}", summary: "How far a state does without humans, and what is missing for more", needs: mayRead}, s.collapse)
 	add(s, operation{id: "list-humans", method: http.MethodGet, path: of + "/humans", summary: "Who may give orders in a state, and review what was decided there", needs: mayRead}, s.humansIn)
 	add(s, operation{id: "adopt-policy", method: http.MethodPost, path: of + "/adoptions", summary: "Let the live test of a policy's promise begin with what a back-test found, by a human's word", needs: mayRule, errors: []int{409, 422}}, s.adopt)
-	r := s.config.Runner
 	for _, o := range []struct {
 		name, summary string
 		give          func(context.Context, runner.Order, machine.SpecialistID) error
@@ -44,13 +43,17 @@ func (s *Server) registerTrust() {
 			if id == "" {
 				return bad("bad_request", "champion is missing: whom to promote?")
 			}
-			_, err := r.Promote(ctx, o, id)
+			_, err := tenantOf(ctx).Runner.Promote(ctx, o, id)
 			return err
 		}},
-		{"demote", "Send a state back, by a human's word", func(ctx context.Context, o runner.Order, _ machine.SpecialistID) error { return r.Demote(ctx, o) }},
-		{"freeze", "Keep anybody from becoming champion of a state", func(ctx context.Context, o runner.Order, _ machine.SpecialistID) error { return r.Freeze(ctx, o, true) }},
+		{"demote", "Send a state back, by a human's word", func(ctx context.Context, o runner.Order, _ machine.SpecialistID) error {
+			return tenantOf(ctx).Runner.Demote(ctx, o)
+		}},
+		{"freeze", "Keep anybody from becoming champion of a state", func(ctx context.Context, o runner.Order, _ machine.SpecialistID) error {
+			return tenantOf(ctx).Runner.Freeze(ctx, o, true)
+		}},
 		{"release", "Let a state that is frozen go on", func(ctx context.Context, o runner.Order, _ machine.SpecialistID) error {
-			return r.Freeze(ctx, o, false)
+			return tenantOf(ctx).Runner.Freeze(ctx, o, false)
 		}},
 	} {
 		add(s, operation{id: o.name + "-state", method: http.MethodPost, path: of + "/collapse/{state}/" + o.name, summary: o.summary, needs: mayRule, errors: []int{409, 422}},
@@ -99,7 +102,7 @@ func (s *Server) trusted(ctx context.Context, p *Principal, in *trustIn, wanted 
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
-	list, err := report.TrustOf(ctx, s.config.Runner, in.Name)
+	list, err := report.TrustOf(ctx, tenantOf(ctx).Runner, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +117,7 @@ func (s *Server) alignment(ctx context.Context, p *Principal, in *trustIn) (*ali
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
-	book, err := s.config.Runner.Store().Book(ctx, in.Name)
+	book, err := tenantOf(ctx).Runner.Store().Book(ctx, in.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +138,7 @@ func (s *Server) metrics(ctx context.Context, p *Principal, in *metricsIn) (*met
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
-	m, err := report.MetricsOf(ctx, s.config.Runner, in.Name, machine.StateName(in.State))
+	m, err := report.MetricsOf(ctx, tenantOf(ctx).Runner, in.Name, machine.StateName(in.State))
 	if err == nil && in.HumanMinutes > 0 {
 		m.Assume(in.HumanMinutes)
 	}
@@ -148,7 +151,7 @@ func (s *Server) risk(ctx context.Context, p *Principal, in *params.Machine) (*r
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
-	r, err := report.RisksOf(ctx, s.config.Runner, in.Name)
+	r, err := report.RisksOf(ctx, tenantOf(ctx).Runner, in.Name)
 	return &riskOut{r}, err
 }
 
@@ -172,7 +175,7 @@ func (s *Server) evaluation(ctx context.Context, p *Principal, in *evaluationIn)
 	if in.Last > 0 {
 		evaluate, n = report.EvaluateAccuracy, in.Last
 	}
-	v, err := evaluate(ctx, s.config.Runner, in.Name, machine.SpecialistID(in.SpecialistID), n)
+	v, err := evaluate(ctx, tenantOf(ctx).Runner, in.Name, machine.SpecialistID(in.SpecialistID), n)
 	return &evaluationOut{v}, err
 }
 
@@ -184,7 +187,7 @@ func (s *Server) collapses(ctx context.Context, p *Principal, in *trustIn) (*col
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
-	list, err := report.CollapseOf(ctx, s.config.Runner, in.Name, machine.StateName(in.State))
+	list, err := report.CollapseOf(ctx, tenantOf(ctx).Runner, in.Name, machine.StateName(in.State))
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +206,7 @@ func (s *Server) collapse(ctx context.Context, p *Principal, in *collapseIn) (*c
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
-	list, err := report.CollapseOf(ctx, s.config.Runner, in.Name, machine.StateName(in.StateName))
+	list, err := report.CollapseOf(ctx, tenantOf(ctx).Runner, in.Name, machine.StateName(in.StateName))
 	if err == nil && len(list) == 0 {
 		err = &session.NotFoundError{What: "Collapse of state", ID: in.StateName}
 	}
@@ -224,7 +227,7 @@ func (s *Server) humansIn(ctx context.Context, p *Principal, in *humansIn) (*hum
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
-	ids, declared, err := s.config.Runner.HumansIn(ctx, in.Name, machine.StateName(in.StateName))
+	ids, declared, err := tenantOf(ctx).Runner.HumansIn(ctx, in.Name, machine.StateName(in.StateName))
 	return &humansOut{api.Deciders{Humans: append([]string{}, ids...), Declared: declared}}, err
 }
 
@@ -244,7 +247,7 @@ func (s *Server) order(ctx context.Context, p *Principal, in *orderIn, give func
 		body = *in.Body
 	}
 	who, err := p.actingAs(name, in.StateName, body.SpecialistID, func() ([]string, bool, error) {
-		return s.config.Runner.HumansIn(ctx, name, machine.StateName(in.StateName))
+		return tenantOf(ctx).Runner.HumansIn(ctx, name, machine.StateName(in.StateName))
 	})
 	if err != nil {
 		return nil, err
@@ -272,9 +275,9 @@ func (s *Server) adopt(ctx context.Context, p *Principal, in *adoptIn) (*adoptOu
 	if err != nil {
 		return nil, err
 	}
-	lines, err := jobs.Adopt(ctx, s.config.Runner, report, runner.Adopting{Reason: in.Body.Reasoning, Actor: p.actor(in.Name)}, func(a *trust.Adoption) (machine.SpecialistID, error) {
+	lines, err := jobs.Adopt(ctx, tenantOf(ctx).Runner, report, runner.Adopting{Reason: in.Body.Reasoning, Actor: p.actor(in.Name)}, func(a *trust.Adoption) (machine.SpecialistID, error) {
 		return p.actingAs(in.Name, a.State, in.Body.SpecialistID, func() ([]string, bool, error) {
-			ids, err := s.config.Runner.Adopters(ctx, in.Name, machine.StateName(a.State))
+			ids, err := tenantOf(ctx).Runner.Adopters(ctx, in.Name, machine.StateName(a.State))
 			return ids, !slices.Contains(ids, runner.Operator), err
 		})
 	})

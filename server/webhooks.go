@@ -143,7 +143,7 @@ func (s *Server) createWebhook(ctx context.Context, p *Principal, in *createWebh
 	if err != nil {
 		return nil, err
 	}
-	place, err := s.config.Runner.Store().Place(ctx)
+	place, err := tenantOf(ctx).Runner.Store().Place(ctx)
 	if err != nil {
 		return nil, err
 	}

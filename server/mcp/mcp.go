@@ -39,7 +39,7 @@ type API interface {
 	Do(ctx context.Context, c Call) Answer
 	// Watch returns a channel that has an element whenever something was committed to a session, or
 	// to any if it is "", since the last one was taken, and what ends that.
-	Watch(session string) (changed <-chan struct{}, end func())
+	Watch(ctx context.Context, session string) (changed <-chan struct{}, end func())
 	// OpenAPI returns the document that describes the operations.
 	OpenAPI() ([]byte, error)
 }

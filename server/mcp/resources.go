@@ -124,7 +124,7 @@ func (s *Server) follow(ctx context.Context, req *mcp.SubscribeRequest) error {
 	if s.followed[uri]++; s.followed[uri] > 1 {
 		return nil
 	}
-	changed, end := s.config.API.Watch(id)
+	changed, end := s.config.API.Watch(ctx, id)
 	stop := make(chan struct{})
 	s.stops[uri] = func() {
 		close(stop)

@@ -285,7 +285,7 @@ func (c *conversation) closed(ctx context.Context, id, round string, wait time.D
 	if wait == 0 {
 		return nil
 	}
-	changed, end := c.config.API.Watch(id)
+	changed, end := c.config.API.Watch(ctx, id)
 	defer end()
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -281,8 +281,8 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Sto
 	h := &assembled{watched: watched}
 	e, err := a.EngineFor(ctx, command.Starts, func(c session.Change) {
 		watched.metrics.Committed(c)
-		h.carry.Observer("")(c)
-		h.web.Observer(c)
+		h.carry.Observer(defaultTenant)(c)
+		h.web.Observer(defaultTenant)(c)
 	}, f.auth != authKeys)
 	if err != nil {
 		return nil, err
@@ -316,7 +316,7 @@ func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) s
 	path, _ := a.StorePath() // it was opened
 	return server.Config{
 		Proxies: proxies, Ready: readyChecks(path), Issuer: f.oidc.Issuer, Variable: a.Env, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
-		Registry: a.Registry, Example: payloads.Example, Runner: e.Runner, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log, Shared: shared,
+		Registry: a.Registry, Example: payloads.Example, Tenants: []server.Tenant{{Name: defaultTenant, Runner: e.Runner, Shared: shared}}, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log,
 	}
 }
 
@@ -341,7 +341,7 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, liste
 	_, shared := h.engine.Store.(*store.SQLite)
 	if f.drive == "on" {
 		work.Go(func() {
-			if err := h.carry.Run(ctx, driver.Tenant{Runner: h.engine.Runner, Shared: shared}); err != nil {
+			if err := h.carry.Run(ctx, driver.Tenant{Name: defaultTenant, Runner: h.engine.Runner, Shared: shared}); err != nil {
 				stop(err)
 			}
 		})
