@@ -67,13 +67,20 @@ func (s *Server) keys(ctx context.Context, p *Principal, in *keysIn) (*keysOut, 
 	return out, nil
 }
 
+// ofTenant reports whether a key is of the caller's tenant. Those of the installation are of who
+// administers it.
+func ofTenant(p *Principal, k *control.Key) bool {
+	of := belonging(&Principal{Grants: k.Grants}, k.Tenant)
+	return of.Tenant == p.Tenant || of.Installation && p.Installation
+}
+
 // ofKey returns a key of the caller's tenant.
 func (s *Server) ofKey(ctx context.Context, p *Principal, id string) (control.Key, error) {
 	if err := mayEverywhere(p, mayAdmin); err != nil {
 		return control.Key{}, err
 	}
 	k, err := s.config.Control.Key(ctx, id)
-	if errors.Is(err, control.ErrNotFound) || err == nil && k.Tenant != "" && k.Tenant != p.Tenant {
+	if errors.Is(err, control.ErrNotFound) || err == nil && !ofTenant(p, &k) {
 		return k, &session.NotFoundError{What: "Key", ID: id}
 	}
 	return k, err

@@ -18,8 +18,9 @@ import (
 // notes are what was noted in the present minute, and what is to be written of it.
 type notes struct {
 	mu      sync.Mutex
+	tenant  string // whose entries those are of whom nobody knows
 	minute  specialist.Time
-	reads   map[[2]string]bool // by subject and target
+	reads   map[[3]string]bool // by tenant, subject and target
 	refused map[string]int64   // by address
 }
 
@@ -34,9 +35,9 @@ const (
 func (n *notes) turn(now specialist.Time) (over []control.Entry) {
 	if begin := now - now%minute; begin != n.minute {
 		for address, count := range n.refused {
-			over = append(over, control.Entry{At: n.minute, Tenant: defaultTenant, Address: address, Operation: "unauthenticated", Count: count, Result: http.StatusText(http.StatusUnauthorized)})
+			over = append(over, control.Entry{At: n.minute, Tenant: n.tenant, Address: address, Operation: "unauthenticated", Count: count, Result: http.StatusText(http.StatusUnauthorized)})
 		}
-		n.minute, n.reads, n.refused = begin, map[[2]string]bool{}, map[string]int64{}
+		n.minute, n.reads, n.refused = begin, map[[3]string]bool{}, map[string]int64{}
 	}
 	return over
 }
@@ -46,7 +47,7 @@ func (n *notes) read(e *control.Entry) (fresh bool, over []control.Entry) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	over = n.turn(e.At)
-	key := [2]string{e.Subject, e.Target}
+	key := [3]string{e.Tenant, e.Subject, e.Target}
 	fresh = !n.reads[key]
 	n.reads[key] = true
 	return fresh, over
@@ -68,7 +69,7 @@ func (n *notes) refuse(address string, now specialist.Time) (over []control.Entr
 func (n *notes) forget(e *control.Entry) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.reads, [2]string{e.Subject, e.Target})
+	delete(n.reads, [3]string{e.Tenant, e.Subject, e.Target})
 }
 
 // noteRead writes that payload is read.

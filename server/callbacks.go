@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -58,15 +59,31 @@ func (s *Server) describeCallback() {
 	doc.AddOperation(op)
 }
 
+// isCallback reports whether a path is one to which answers are sent, with or without a tenant.
+func isCallback(path string) bool {
+	if rest, ok := strings.CutPrefix(path, "/t/"); ok {
+		if _, rest, ok = strings.Cut(rest, "/"); !ok {
+			return false
+		}
+		path = "/" + rest
+	}
+	return strings.HasPrefix(path, "/v1/callbacks/")
+}
+
 func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
-	r = r.WithContext(context.WithValue(r.Context(), tenantKey{}, s.tenants[defaultTenant]))
+	t := s.tenants[cmp.Or(r.PathValue("tenant"), s.home)]
+	r = r.WithContext(context.WithValue(r.Context(), tenantKey{}, t))
 	ctx, id, token := r.Context(), r.PathValue("callback"), bearer(r)
 	if wait := s.limits.guesses(r); wait > 0 {
 		s.limitMet(r, wait, "stranger")
 		s.refuseCallback(w, r, tooMany(w, wait))
 		return
 	}
-	about, err := tenantOf(ctx).Runner.Called(ctx, id, token)
+	var about *runner.Called
+	err := error(runner.ErrForbidden)
+	if t != nil {
+		about, err = t.Runner.Called(ctx, id, token)
+	}
 	if errors.Is(err, runner.ErrForbidden) {
 		s.limits.guessed(r)
 		s.noteRefused(r)
@@ -79,7 +96,7 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 		s.refuseCallback(w, r, s.problem(ctx, err))
 		return
 	}
-	caller := &Principal{Tenant: defaultTenant, Subject: "specialist:" + about.SpecialistID, Method: "callback"}
+	caller := &Principal{Tenant: t.Name, Subject: "specialist:" + about.SpecialistID, Method: "callback"}
 	entry := s.entry(s.mux, r, caller, nil)
 	entry.RoundID = about.Key.ID()
 	if err := s.config.Control.Commit(ctx, control.Changes{Entries: []control.Entry{entry}}); err != nil {

@@ -20,6 +20,9 @@ var ownPaths = []string{"/v1", "/mcp", "/desk", "/dashboard", "/problems", "/.we
 
 // forDIAL reports whether a path is one of DIAL's.
 func forDIAL(path string) bool {
+	if isCallback(path) {
+		return false
+	}
 	for _, own := range ownPaths {
 		if rest, ok := strings.CutPrefix(path, own); ok && (rest == "" || rest[0] == '/' || own == "/openapi") {
 			return false

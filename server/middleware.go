@@ -45,7 +45,7 @@ func (s *Server) wrap() http.Handler {
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, &api.Error{Status: http.StatusForbidden, Code: "cross_origin", Detail: "a page of another origin may not do this", Hint: "--cors-origin lets the pages of an origin call, with a key"})
 	}))
-	h := s.authenticated(s.inner)
+	h := s.authenticated(s.ofTenant(s.inner))
 	h = s.sized(h)
 	h = s.fromOrigin(origins.Handler(h))
 	h = s.behindProxy(s.atHost(h))
@@ -179,7 +179,7 @@ func (s *Server) fromOrigin(next http.Handler) http.Handler {
 		h.Set("Access-Control-Expose-Headers", "Dialai-Request-Id, ETag, Location, Retry-After, Idempotency-Replayed")
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, "+tenantHeader)
 			h.Set("Access-Control-Max-Age", "600")
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -212,7 +212,7 @@ func (s *Server) sized(next http.Handler) http.Handler {
 
 // keyless are the paths for which nobody has to say who they are.
 func keyless(path string) bool {
-	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/") || strings.HasPrefix(path, "/v1/callbacks/") || path == "/dashboard" || strings.HasPrefix(path, "/.well-known/") || strings.HasPrefix(path, "/desk/")
+	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/") || isCallback(path) || path == "/dashboard" || strings.HasPrefix(path, "/.well-known/") || strings.HasPrefix(path, "/desk/")
 }
 
 // authenticated finds out who calls.
@@ -255,7 +255,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 			writeProblem(w, r, s.problem(r.Context(), err))
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(s.entered(r.Context(), p)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
 	})
 }
 

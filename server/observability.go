@@ -123,6 +123,8 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, s.problem(r.Context(), ErrUnauthenticated))
 	case !p.may(mayRead, ""):
 		writeProblem(w, r, s.problem(r.Context(), mayNot(p, mayRead, "")))
+	case len(s.tenants) > 1 && !p.Installation:
+		writeProblem(w, r, forbidden("forbidden", "--metrics-listen shows them at an address of their own", "the metrics are of all tenants, and %s is of one", p.Subject))
 	default:
 		s.config.Metrics.ServeHTTP(w, r)
 	}

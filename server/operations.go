@@ -71,7 +71,7 @@ func add[I, O any](s *Server, o operation, handle func(ctx context.Context, p *P
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, DefaultStatus: o.status,
 		MaxBodyBytes: maxBody, BodyReadTimeout: 30 * time.Second,
 		Errors:    append(slices.Clip(anyError), o.errors...),
-		Responses: o.responses(), Parameters: o.parameters(),
+		Responses: o.responses(), Parameters: append(inTenant(), o.parameters()...),
 		Security: []map[string][]string{{"key": {}}},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		p := callerOf(ctx)

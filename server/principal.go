@@ -54,12 +54,14 @@ var roles = map[control.Role][]permission{
 type Principal struct {
 	Subject string // such as "key:ci"; "local" is whoever can read the server's own key
 	Method  string // how that is known: key, local or none; elicitation or tool if a human has spoken through a client
-	Tenant  string
+	Tenant  string // whose store they see; "" until they have named one, if they administer the installation
 	KeyID   string // of the stored key; "" if it is none
 	Grants  []control.Grant
 	// Anybody says that the principal may act as every human and specialist that a machine
 	// declares: whoever calls is at the computer that the server runs on.
 	Anybody bool
+	// Installation says that the principal administers all tenants, and names one with each request.
+	Installation bool
 
 	reads   func() error // records that payload is read; nil where the request is recorded itself
 	payload bool         // it was found that payload may be shown
@@ -87,16 +89,16 @@ func (f authenticatorFunc) Authenticate(ctx context.Context, credential string) 
 func Local(key string) Authenticator {
 	if key == "" {
 		return authenticatorFunc(func(context.Context, string) (*Principal, error) {
-			return &Principal{Subject: "anybody", Method: "none", Tenant: defaultTenant, Grants: []control.Grant{everything}, Anybody: true}, nil
+			return &Principal{Subject: "anybody", Method: "none", Grants: []control.Grant{everything}, Anybody: true, Installation: true}, nil
 		})
 	}
-	return token(key, Principal{Subject: "local", Method: "local", Tenant: defaultTenant, Grants: []control.Grant{everything}, Anybody: true})
+	return token(key, Principal{Subject: "local", Method: "local", Grants: []control.Grant{everything}, Anybody: true, Installation: true})
 }
 
 // Administrator returns who has a key that is not stored, such as one of the environment. They
 // may do everything but act as a human.
 func Administrator(subject, key string) Authenticator {
-	return token(key, Principal{Subject: subject, Method: "key", Tenant: defaultTenant, Grants: []control.Grant{everything}})
+	return token(key, Principal{Subject: subject, Method: "key", Grants: []control.Grant{everything}, Installation: true})
 }
 
 var everything = control.Grant{Role: control.Admin, Machines: []string{"*"}}
@@ -158,7 +160,7 @@ func (t *Tokens) Authenticate(_ context.Context, credential string) (*Principal,
 	if found == nil {
 		return nil, ErrUnauthenticated
 	}
-	return &Principal{Subject: "token:" + found.ID, Method: "key", Tenant: cmp.Or(found.Tenant, defaultTenant), Grants: found.Grants}, nil
+	return belonging(&Principal{Subject: "token:" + found.ID, Method: "key", Grants: found.Grants}, found.Tenant), nil
 }
 
 // Keys returns who has a key that is stored. now is the clock; nil means time.Now.
@@ -181,8 +183,18 @@ func Keys(store control.Store, now func() time.Time) Authenticator {
 		if key.Admit(credential, specialist.TimeOf(now())) != nil {
 			return nil, ErrUnauthenticated
 		}
-		return &Principal{Subject: "key:" + key.ID, Method: "key", KeyID: key.ID, Tenant: cmp.Or(key.Tenant, defaultTenant), Grants: key.Grants}, nil
+		return belonging(&Principal{Subject: "key:" + key.ID, Method: "key", KeyID: key.ID, Grants: key.Grants}, key.Tenant), nil
 	})
+}
+
+// belonging returns a principal with the tenant that a key is of. A key of no tenant is one of who
+// administers the installation, if it may administer all machines, and else of the tenant "default".
+func belonging(p *Principal, tenant string) *Principal {
+	p.Installation = tenant == "" && p.everywhere(mayAdmin)
+	if p.Tenant = tenant; !p.Installation {
+		p.Tenant = cmp.Or(tenant, defaultTenant)
+	}
+	return p
 }
 
 // spokenThrough reports whether this is a human's word that came through a client of a model, of

@@ -117,6 +117,7 @@ type Server struct {
 	handler http.Handler
 	api     huma.API
 	tenants map[string]*tenant
+	home    string // homeOf them
 	limits  *limits
 	parsed  parsed
 	notes   notes
@@ -143,6 +144,8 @@ func New(c Config) *Server {
 	for _, t := range c.Tenants {
 		s.tenants[t.Name] = s.newTenant(t)
 	}
+	s.home = homeOf(s.tenants)
+	s.notes.tenant = s.home
 	s.jobs = newJobs(s)
 	s.close = sync.OnceFunc(func() { close(s.closing) })
 	mux := http.NewServeMux()
@@ -246,9 +249,14 @@ func describe(version string) huma.Config {
 	c.Formats = map[string]huma.Format{"application/json": {Marshal: marshal, Unmarshal: unmarshal}, "json": {Marshal: marshal, Unmarshal: unmarshal}}
 	c.DefaultFormat = "application/json"
 	c.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	c.Components.Parameters = map[string]*huma.Param{"tenant": {Name: tenantHeader, In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(100)},
+		Description: "whose the request is, where a server has several tenants and the caller administers all of them"}}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "a key of dialai keys, or that in the file server-key"}}
 	return c
 }
+
+// inTenant are the parameters of every operation.
+func inTenant() []*huma.Param { return []*huma.Param{{Ref: "#/components/parameters/tenant"}} }
 
 // schemaName names a type in the document: by its own name where that of the API, a session
 // or a step is meant, else with that of its package.
@@ -361,6 +369,7 @@ func (s *Server) plain(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("GET /problems/{code}", explainProblem)
 	mux.HandleFunc("POST "+callbackPath, s.callback)
+	mux.HandleFunc("POST /t/{tenant}"+callbackPath, s.callback)
 	mux.HandleFunc("GET "+resourcePath, s.describeResource)
 	mux.HandleFunc("GET "+resourcePath+"/mcp", s.describeResource)
 	mux.HandleFunc("POST /mcp", s.serveMCP)

@@ -71,7 +71,7 @@ func (s *Server) registerStreams() {
 // addStream registers an operation that answers with a stream.
 func addStream[I any](s *Server, o operation, begin func(ctx context.Context, p *Principal, in *I) (*tail, error)) {
 	op := huma.Operation{
-		OperationID: o.id, Method: http.MethodGet, Path: o.path, Summary: o.summary, Errors: anyError, Security: []map[string][]string{{"key": {}}},
+		OperationID: o.id, Method: http.MethodGet, Path: o.path, Summary: o.summary, Errors: anyError, Security: []map[string][]string{{"key": {}}}, Parameters: inTenant(),
 		Responses: map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{
 			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString, Description: "id is where to begin again, event the kind of the event, data the event"}},
 		}}},

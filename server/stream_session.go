@@ -247,8 +247,8 @@ func (s *Server) idle(ctx context.Context, out *stream, t *turns, changed <-chan
 		case <-t.beat.C:
 			out.comment()
 		case <-t.recall.C:
-			again, err := s.config.Who.Authenticate(ctx, out.credential)
-			if err != nil || again.Subject != t.caller.Subject || !still(again) {
+			again, err := s.still(ctx, t.caller, out.credential)
+			if err != nil || !still(again) {
 				return false
 			}
 			t.caller = again

@@ -41,7 +41,9 @@ func (s *Server) RunMCP(ctx context.Context, credential string, in io.ReadCloser
 	if err != nil {
 		return err
 	}
-	ctx = s.entered(ctx, p)
+	if ctx, err = s.enter(ctx, p, ""); err != nil {
+		return err
+	}
 	tools, err := tenantOf(ctx).tools()
 	if err != nil {
 		return err
@@ -76,13 +78,13 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	ctx, cancel := context.WithTimeout(r.Context(), streamLife)
 	defer cancel()
-	go s.endListening(ctx, cancel, bearer(r))
+	go s.endListening(ctx, cancel, p, bearer(r))
 	tools.ServeHTTP(w, r.WithContext(withAddress(r.WithContext(ctx))))
 }
 
 // endListening ends a stream of updates when the server ends, or the credential is not good any
 // more.
-func (s *Server) endListening(ctx context.Context, end func(), credential string) {
+func (s *Server) endListening(ctx context.Context, end func(), p *Principal, credential string) {
 	again := time.NewTicker(streamRecall)
 	defer again.Stop()
 	for {
@@ -92,7 +94,7 @@ func (s *Server) endListening(ctx context.Context, end func(), credential string
 		case <-s.closing:
 			end()
 		case <-again.C:
-			if _, err := s.config.Who.Authenticate(ctx, credential); errors.Is(err, ErrUnauthenticated) {
+			if _, err := s.still(ctx, p, credential); errors.Is(err, ErrUnauthenticated) {
 				end()
 			}
 		}
