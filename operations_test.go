@@ -32,7 +32,7 @@ func TestOperationsNamesMetrics(t *testing.T) {
 		Live: func(context.Context) ([]session.LiveCount, error) {
 			return []session.LiveCount{{MachineName: "m", Status: session.NeedsHuman, Sessions: 1}}, nil
 		},
-		Driver: func() (int, int, bool) { return 1, 1, true },
+		Driver: func() ([]prom.Load, bool) { return []prom.Load{{Tenant: "default", Ready: 1, Busy: 1}}, true },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +79,8 @@ func use(t *testing.T, m *prom.Metrics) {
 	m.Replayed(ctx, "/v1/sessions")
 	m.Stream(ctx, "session")(true)
 	m.Tool(ctx, "tools/call", "tick", "ok")
-	m.Stepped("m", runner.TickAdvanced, nil, 0, 0)
-	m.Stepped("m", "", context.Canceled, 0, 0)
+	m.Stepped("default", "m", runner.TickAdvanced, nil, 0, 0)
+	m.Stepped("default", "m", "", context.Canceled, 0, 0)
 	m.Transaction(1, 0, nil)
 	m.Transaction(1, 0, context.Canceled)
 	commit(t, m)

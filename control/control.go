@@ -1,5 +1,5 @@
 // Package control says what a server must remember beside its sessions: keys, receipts of
-// requests, its audit log, published machines, claims of questions, webhooks, and jobs.
+// requests, its audit log, published machines, claims of questions, where tokens may go, webhooks, and jobs.
 //
 //	control.go   the contract of a Store, and what it writes
 //	key.go       keys: credentials, what they grant, when they are good
@@ -57,6 +57,8 @@ type Store interface {
 	Versions(ctx context.Context, name string, q Query) ([]Machine, error)
 	// Claims returns, of some questions, the claims that hold at a moment.
 	Claims(ctx context.Context, tenant string, questionIDs []string, now specialist.Time) ([]Claim, error)
+	// Binding returns where a variable may be sent, or ErrNotFound.
+	Binding(ctx context.Context, variable string) (Binding, error)
 	// Webhook returns a webhook, or ErrNotFound.
 	Webhook(ctx context.Context, id string) (Webhook, error)
 	// Webhooks returns webhooks in the order in which they were added.
@@ -98,6 +100,7 @@ type Changes struct {
 	Used    []KeyTime // keys that were used: Key.LastUsed becomes the hour, unless it is later. Unknown ones are left out
 	Publish *Machine  // ErrStale unless its Version follows the newest one (1 for a new name)
 	Claim   *Claim    // put, in place of one by the same subject or one that is over by its At; else a *ClaimedError
+	Bind    *Binding  // to add; ErrExists if the variable is bound
 	Unclaim *Claim    // takes the claim of a question back if it is of this Subject, or of any if that is ""
 
 	Stepped *StepTime // put, in place of that of the session
@@ -152,6 +155,13 @@ type StepTime struct {
 	SessionID string
 	Resumes   int32
 	Msec      int64
+}
+
+// A Binding says to which host a variable with a token may be sent, for all tenants: the one for
+// which it was used first.
+type Binding struct {
+	Variable, Host string
+	At             specialist.Time
 }
 
 // A ClaimedError says that somebody else has claimed a question.

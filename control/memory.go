@@ -32,6 +32,7 @@ type shared struct {
 	machines map[machineName][]Machine
 	claims   map[question]Claim
 	stepped  map[question]StepTime
+	bindings map[string]Binding // by variable
 	hooks    hooks
 	jobs     jobs
 	audit    []Record          // Place is the index and one
@@ -47,7 +48,7 @@ var _ Store = (*Memory)(nil)
 
 // NewMemory returns an empty Store.
 func NewMemory() *Memory {
-	s := &shared{live: map[string]bool{}, receipts: map[Hash]*StoredReceipt{}, lost: map[Hash]bool{}, byID: map[string]int{}, machines: map[machineName][]Machine{}, claims: map[question]Claim{}, stepped: map[question]StepTime{}, ends: map[string]Record{}}
+	s := &shared{live: map[string]bool{}, receipts: map[Hash]*StoredReceipt{}, lost: map[Hash]bool{}, byID: map[string]int{}, machines: map[machineName][]Machine{}, claims: map[question]Claim{}, stepped: map[question]StepTime{}, bindings: map[string]Binding{}, ends: map[string]Record{}}
 	return s.process()
 }
 
@@ -148,6 +149,9 @@ func (m *Memory) Commit(ctx context.Context, c Changes) error {
 	if c.Stepped != nil {
 		m.stepped[question{c.Stepped.Tenant, c.Stepped.SessionID}] = *c.Stepped
 	}
+	if c.Bind != nil {
+		m.bindings[c.Bind.Variable] = *c.Bind
+	}
 	m.hooks.change(&c)
 	m.jobs.change(&c, m.process)
 	return nil
@@ -183,6 +187,11 @@ func (m *Memory) refuse(c *Changes) error {
 	}
 	if err := m.jobs.refuse(c); err != nil {
 		return err
+	}
+	if c.Bind != nil {
+		if _, bound := m.bindings[c.Bind.Variable]; bound {
+			return fmt.Errorf("variable %s: %w", c.Bind.Variable, ErrExists)
+		}
 	}
 	return m.hooks.refuse(c)
 }
@@ -356,6 +365,17 @@ func (m *Memory) StepTime(_ context.Context, tenant, sessionID string) (StepTime
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stepped[question{tenant, sessionID}], nil
+}
+
+// Binding implements [Store].
+func (m *Memory) Binding(_ context.Context, variable string) (Binding, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, bound := m.bindings[variable]
+	if !bound {
+		return b, ErrNotFound
+	}
+	return b, nil
 }
 
 // Audit implements [Store].

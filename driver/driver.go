@@ -41,11 +41,17 @@ type Driver struct {
 	queue    queue
 	busy     int
 	wakes    wakes
-	known    *lru.Cache[specialist.SessionID, int64] // up to which event this process knows a session
-	undriven *lru.Cache[specialist.SessionID, bool]  // sessions that are left to who steps them by name
+	known    *lru.Cache[name, int64] // up to which event this process knows a session
+	undriven *lru.Cache[name, bool]  // sessions that are left to who steps them by name
 	driving  bool
 	steps    int64     // that have ended
 	finished time.Time // when the last one did, or driving began
+}
+
+// A name is that of a session among those of all tenants, whose stores may be copies of each other.
+type name struct {
+	tenant string
+	id     specialist.SessionID
 }
 
 // A Config says how much a Driver does at a time. The zero value has the defaults.
@@ -82,6 +88,8 @@ type Tenant struct {
 	Runner *runner.Runner
 	// Shared says that other processes write to the store, too.
 	Shared bool
+	// Workers is how many of Config.Workers the tenant may have at a time; 0 means all.
+	Workers int
 }
 
 const (
@@ -113,7 +121,7 @@ func New(c Config) *Driver {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Driver{config: c, wake: make(chan struct{}, 1), times: newTimes(c.Times, c.MaxTime), known: lru.New[specialist.SessionID, int64](remembered), undriven: lru.New[specialist.SessionID, bool](remembered)}
+	return &Driver{config: c, wake: make(chan struct{}, 1), times: newTimes(c.Times, c.MaxTime), known: lru.New[name, int64](remembered), undriven: lru.New[name, bool](remembered)}
 }
 
 // Observer returns what a tenant's Runner tells of its commits: it is the Observer of the
@@ -123,7 +131,7 @@ func (d *Driver) Observer(tenant string) func(session.Change) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		s := c.After
-		d.known.Put(s.ID, s.Sequence)
+		d.known.Put(name{tenant, s.ID}, s.Sequence)
 		if t := d.tenant(tenant); t != nil && !s.Options().Undriven {
 			d.changed(t, s.ID, s.Machine().Name(), s.Sequence, s.Status == session.Running)
 			if j := t.jobs[s.ID]; j != nil {
@@ -222,7 +230,7 @@ func (d *Driver) list(ctx context.Context, t *tenant, q session.ListQuery) error
 		}
 		d.mu.Lock()
 		for i := range page {
-			if _, undriven := d.undriven.Get(page[i].SessionID); !undriven && t.jobs[page[i].SessionID] == nil { // or it has its moment already
+			if _, undriven := d.undriven.Get(name{t.Name, page[i].SessionID}); !undriven && t.jobs[page[i].SessionID] == nil { // or it has its moment already
 				d.changed(t, page[i].SessionID, page[i].MachineName, page[i].Sequence, true)
 			}
 		}
@@ -273,7 +281,7 @@ func (d *Driver) watch(ctx context.Context, t *tenant, place int64) {
 func (d *Driver) committed(t *tenant, e session.LogEntry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if known, _ := d.known.Get(e.Session); known < e.First {
+	if known, _ := d.known.Get(name{t.Name, e.Session}); known < e.First {
 		d.changed(t, e.Session, e.MachineName, e.First, true)
 	}
 }
@@ -381,13 +389,13 @@ var errUndriven = errors.New("no driver carries the session on")
 func (d *Driver) followed(ctx context.Context, j *job, tick runner.Tick, err error) {
 	if j.failure = err; err == nil {
 		j.tries = 0
-		d.known.Put(j.id, max(j.sequence, tick.Session.Sequence))
+		d.known.Put(j.name(), max(j.sequence, tick.Session.Sequence))
 	}
 	switch {
 	case ctx.Err() != nil:
 		d.drop(j)
 	case err == errUndriven:
-		d.undriven.Put(j.id, true)
+		d.undriven.Put(j.name(), true)
 		d.drop(j)
 	case errors.Is(err, session.ErrStale):
 		d.ready(j)
@@ -492,6 +500,23 @@ func (d *Driver) Status() Status {
 		s.Mode = Driving
 	}
 	return s
+}
+
+// A Load is how much there is to do for a tenant.
+type Load struct {
+	Tenant      string
+	Ready, Busy int // sessions in the queue, and steps under way
+}
+
+// Loads returns how much there is to do for each tenant.
+func (d *Driver) Loads() []Load {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]Load, len(d.tenants))
+	for i, t := range d.tenants {
+		list[i] = Load{t.Name, t.waiting, t.busy}
+	}
+	return list
 }
 
 // An Attempt is how it goes with a session that the Driver has to do with.

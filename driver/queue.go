@@ -19,9 +19,10 @@ type (
 	tenant struct {
 		Tenant
 		turn
-		jobs  map[specialist.SessionID]*job
-		lines map[string]*line
-		ready turns[*line]
+		jobs    map[specialist.SessionID]*job
+		lines   map[string]*line
+		ready   turns[*line]
+		waiting int // sessions in the lines
 	}
 
 	// A line is the sessions of one machine of a tenant, in the order in which they came.
@@ -75,6 +76,8 @@ const (
 
 func (t *turn) mine() *turn { return t }
 
+func (j *job) name() name { return name{j.tenant.Name, j.id} }
+
 func (h turns[T]) Len() int { return len(h) }
 func (h turns[T]) Less(i, j int) bool {
 	a, b := h[i].mine(), h[j].mine()
@@ -116,6 +119,7 @@ func (d *Driver) ready(j *job) {
 		j.tenant.lines[j.machine] = l
 	}
 	l.jobs = append(l.jobs, j)
+	j.tenant.waiting++
 	d.queue.ready++
 	d.settle(j.tenant, l)
 }
@@ -124,7 +128,7 @@ func (d *Driver) ready(j *job) {
 func (d *Driver) settle(t *tenant, l *line) {
 	waits := l.first < len(l.jobs)
 	t.ready.set(l, waits && l.busy < d.config.PerMachine)
-	d.queue.tenants.set(t, len(t.ready) > 0)
+	d.queue.tenants.set(t, len(t.ready) > 0 && (t.Workers == 0 || t.busy < t.Workers))
 	if !waits && l.busy == 0 {
 		delete(t.lines, l.machine)
 	}
@@ -143,6 +147,7 @@ func (d *Driver) next() *job {
 		l.jobs, l.first = append([]*job(nil), l.jobs[l.first:]...), 0
 	}
 	j.state = stepping
+	t.waiting--
 	d.queue.ready--
 	d.queue.served++
 	l.served, t.served = d.queue.served, d.queue.served

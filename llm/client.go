@@ -84,12 +84,24 @@ type Client struct {
 	base      string            // DIALAI_LLM_BASE_URL
 	endpoints map[string]string // of the operator, by provider
 	out       *webhook.Outbound
+	*known
 
+	auditFailures atomic.Int64
+}
+
+// What is known of providers.
+type known struct {
 	lanes   sync.Map // *lane by name of the provider
 	targets sync.Map // *webhook.Target by address
 	quirks  sync.Map // *atomic.Uint32 by provider and model
+}
 
-	auditFailures atomic.Int64
+// Auditing returns a Client with an audit of its own, as Config.Audit is one. Both together call
+// providers no harder than one.
+func (c *Client) Auditing(audit func(context.Context, specialist.AuditEntry) error) *Client {
+	n := &Client{config: c.config, base: c.base, endpoints: c.endpoints, out: c.out, known: c.known}
+	n.config.Audit = audit
+	return n
 }
 
 // New returns a Client. It copies c. An address of the operator's that is no URL
@@ -107,7 +119,7 @@ func New(c Config) *Client {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
-	n := &Client{config: c, endpoints: map[string]string{}}
+	n := &Client{config: c, endpoints: map[string]string{}, known: &known{}}
 	n.base = strings.TrimRight(strings.TrimSpace(n.variable(baseVariable)), "/")
 	if host := n.variable(ollamaVariable); host != "" {
 		n.endpoints["ollama"] = ollamaBase(host)

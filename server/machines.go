@@ -11,11 +11,14 @@ import (
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/internal/lru"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/server/internal/params"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/webhook"
 )
 
 // Machines are published: each definition that is put under a name is a version of it, and
@@ -28,7 +31,7 @@ func (s *Server) registerMachines() {
 	add(s, operation{id: "list-machines", method: http.MethodGet, path: "/v1/machines", summary: "The machines that were published, each in its newest version", needs: mayRead}, s.machines)
 	add(s, operation{id: "validate-machine", method: http.MethodPost, path: "/v1/machines/validate", summary: "Check a definition, and say what is wrong with it or probably not meant", needs: mayRead}, s.validate)
 	add(s, operation{id: "get-machine", method: http.MethodGet, path: one, summary: "The newest definition of a machine", needs: mayRead, also: map[int]string{304: "It has not changed"}}, s.machine)
-	add(s, operation{id: "publish-machine", method: http.MethodPut, path: one, summary: "Publish a definition of a machine; sessions that were started before keep theirs", needs: mayConfigure, also: map[int]string{201: "A version was published; 200 means that it is the newest already"}, errors: []int{412, 428}}, s.publish)
+	add(s, operation{id: "publish-machine", method: http.MethodPut, path: one, summary: "Publish a definition of a machine; sessions that were started before keep theirs", needs: mayConfigure, also: map[int]string{201: "A version was published; 200 means that it is the newest already"}, errors: []int{412, 422, 428}}, s.publish)
 	add(s, operation{id: "list-versions", method: http.MethodGet, path: one + "/versions", summary: "The published versions of a machine, the oldest first", needs: mayRead}, s.versions)
 	add(s, operation{id: "get-version", method: http.MethodGet, path: one + "/versions/{digest}", summary: "A published version of a machine, with its definition", needs: mayRead}, s.version)
 	add(s, operation{id: "draw-machine", method: http.MethodGet, path: one + "/graph", summary: "Draw the newest definition of a machine", needs: mayRead, media: []string{"image/svg+xml", "text/vnd.mermaid", "text/vnd.graphviz"}}, s.draw)
@@ -207,6 +210,9 @@ func (s *Server) publish(ctx context.Context, p *Principal, in *publishIn) (*mac
 	if m.Name() != name {
 		return nil, bad("bad_request", "the definition is of machine %q, the path of %q", m.Name(), name)
 	}
+	if err := tenantOf(ctx).maySend(m); err != nil {
+		return nil, err
+	}
 	current, err := s.config.Control.Machine(ctx, p.Tenant, name)
 	if err != nil && !errors.Is(err, control.ErrNotFound) {
 		return nil, err
@@ -224,6 +230,43 @@ func (s *Server) publish(ctx context.Context, p *Principal, in *publishIn) (*mac
 		return published(http.StatusCreated, next, m), nil
 	}
 	return published(http.StatusOK, current, m), nil
+}
+
+// maySend refuses a machine that has a variable sent where it may not go. A session of it is
+// refused, too; but who publishes it learns it first.
+func (t *tenant) maySend(m *machine.Machine) error {
+	if t.MaySend == nil {
+		return nil
+	}
+	program, err := session.NewPrograms().Of(m)
+	if err != nil {
+		return err
+	}
+	var asked []*guard.ClassifierConfig
+	for i := range m.States() {
+		if g := program.Guards(&m.States()[i]); g != nil && g.Classifier != nil {
+			asked = append(asked, g.Classifier)
+		}
+	}
+	var problems []api.Problem
+	for _, use := range webhook.Uses(m, asked...) {
+		if err := t.MaySend(use.Variable, use.Host); err != nil {
+			problems = append(problems, notSent(err))
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return &api.Error{Status: http.StatusUnprocessableEntity, Code: "token_not_bound", Detail: problems[0].Message, Hint: problems[0].Hint, Problems: problems, ExitCode: 1}
+}
+
+// notSent says why a variable is not sent to a host, and what helps.
+func notSent(err error) api.Problem {
+	p := api.Problem{Message: packs.Redact(err.Error())}
+	if bound, ok := errors.AsType[*webhook.BoundError](err); ok {
+		p.Code, p.Hint = "token_not_bound", bound.Hint()
+	}
+	return p
 }
 
 // published is the answer to who has published a version, or would have if it were not the

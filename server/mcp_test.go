@@ -55,10 +55,15 @@ func (d *desk) overHTTP(key string, o clientOptions) *toolClient {
 // overStreams connects a client over a pair of streams.
 func (d *desk) overStreams(o clientOptions) *toolClient {
 	d.Helper()
+	return d.overStreamsAs(localKey, o)
+}
+
+func (d *desk) overStreamsAs(key string, o clientOptions) *toolClient {
+	d.Helper()
 	in, out := io.Pipe()
 	back, answers := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- d.server.RunMCP(d.Context(), localKey, in, answers) }()
+	go func() { done <- d.server.RunMCP(d.Context(), key, in, answers) }()
 	c := d.connect(&mcp.IOTransport{Reader: back, Writer: out}, o)
 	d.Cleanup(func() {
 		_ = c.Close()

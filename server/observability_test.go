@@ -99,7 +99,7 @@ func TestMetrics(t *testing.T) {
 	for _, n := range got["dialai_steps_total"] {
 		steps += n
 	}
-	if n := got["dialai_driver_delay_seconds"][""]; n != steps {
+	if n := got["dialai_driver_delay_seconds"]["default"]; n != steps {
 		t.Errorf("%v steps were waited for, and %v done", n, steps)
 	}
 	for name := range got {
@@ -216,4 +216,15 @@ type failingControl struct{ control.Store }
 
 func (failingControl) Keys(context.Context, control.Query) ([]control.Key, error) {
 	return nil, errors.New("broken")
+}
+
+// newCounts returns metrics that have counted nothing.
+func newCounts(t *testing.T) *prom.Metrics {
+	t.Helper()
+	m, err := prom.New(prom.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
 }

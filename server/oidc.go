@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,9 @@ type OIDC struct {
 type OIDCRole struct {
 	Claim string `json:"claim"`
 	Value string `json:"value"`
+	// Tenant is that of who has the value; "" means "default". The first of the roles that somebody
+	// has says whose they are; those of other tenants are nothing to them.
+	Tenant string `json:"tenant,omitempty"`
 	control.Grant
 }
 
@@ -103,13 +107,14 @@ func Issued(o OIDC, tokens TokenVerifier) (Authenticator, error) {
 
 // principal returns whom a token stands for.
 func (o *OIDC) principal(subject string, claims map[string]any) *Principal {
-	p := &Principal{Subject: "oidc:" + o.Issuer + "#" + subject, Method: "oidc", Tenant: defaultTenant}
+	p := &Principal{Subject: "oidc:" + o.Issuer + "#" + subject, Method: "oidc"}
 	human, _ := claimOf(claims, o.HumanClaim).(string)
 	for _, r := range o.Roles {
-		if has(claimOf(claims, r.Claim), r.Value) {
-			p.Grants = append(p.Grants, r.grant(human))
+		if tenant := cmp.Or(r.Tenant, defaultTenant); has(claimOf(claims, r.Claim), r.Value) && tenant == cmp.Or(p.Tenant, tenant) {
+			p.Tenant, p.Grants = tenant, append(p.Grants, r.grant(human))
 		}
 	}
+	p.Tenant = cmp.Or(p.Tenant, defaultTenant)
 	return p
 }
 

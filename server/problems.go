@@ -115,7 +115,7 @@ func missing(cannot *runner.StartError) []api.Problem {
 		} else if u, ok := errors.AsType[*runner.UnpricedError](err); ok {
 			list[i] = problemsOf([]machine.Problem{u.Problem}, func(machine.Problem) string { return "error" })[0]
 		} else {
-			list[i] = api.Problem{Message: packs.Redact(err.Error())}
+			list[i] = notSent(err)
 		}
 	}
 	return list
@@ -251,6 +251,8 @@ var explained = map[string]string{
 	"too_slow":               "The body of the request did not come in time.",
 	"too_large":              "The body is larger than 1 MiB, or a part of it larger than it may be: detail says what.",
 	"not_through_proxy":      "The server is behind a proxy, and the request did not come through it.",
+	"token_not_bound":        "A variable with a token would go to a host that nobody has bound it to. Who runs the server does that: tokens in the file of --config.",
+	"tenant_required":        "The server has several tenants, and the request does not say of which it is. Name one in the header Dialai-Tenant.",
 	"cannot_start":           "Something that the machine needs is missing here: a function, a variable, an address that may be called.",
 	"unknown_strategy":       "The machine names a strategy that is not known here.",
 	"quota_exceeded":         "The tenant may not have more at a time.",

@@ -45,6 +45,7 @@ const localKey = "a-key-of-32-bytes-that-nobody-has"
 type desk struct {
 	*testing.T
 	runner  *runner.Runner
+	of      map[string]*runner.Runner // by tenant
 	control control.Store
 	handler http.Handler
 	server  *server.Server
@@ -59,6 +60,8 @@ type deskOptions struct {
 	drives    bool
 	shared    bool // other processes write to the store, too
 	configure func(*runner.Config)
+	tenants   []string // with a store in memory each; nil is one, default
+	maySend   func(variable, host string) error
 }
 
 func newDesk(t *testing.T, o deskOptions) *desk {
@@ -71,23 +74,36 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 		o.store = store.NewMemory()
 	}
 	carry := driver.New(driver.Config{Stepped: func(s driver.Stepped) {
-		o.config.Metrics.Stepped(s.MachineName, s.Status, s.Err, s.Delay, s.Took)
+		o.config.Metrics.Stepped(s.Tenant, s.MachineName, s.Status, s.Err, s.Delay, s.Took)
 	}})
-	engine := runner.Config{Store: o.store, Observer: func(c session.Change) {
-		o.config.Metrics.Committed(c)
-		carry.Observer("default")(c)
-		d.server.Observer("default")(c)
-	}}
-	if o.configure != nil {
-		o.configure(&engine)
-	}
-	r, err := runner.New(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.runner = r
 	c := o.config
-	c.Tenants, c.Checks, c.Control = []server.Tenant{{Name: "default", Runner: r, Shared: o.shared}}, runner.Checks(), d.control
+	c.Checks, c.Control = runner.Checks(), d.control
+	var driven []driver.Tenant
+	d.of = map[string]*runner.Runner{}
+	if o.tenants == nil {
+		o.tenants = []string{"default"}
+	}
+	for _, name := range o.tenants {
+		kept := o.store
+		if len(o.tenants) > 1 {
+			kept = store.NewMemory()
+		}
+		engine := runner.Config{Store: kept, PublicURL: "https://dialai.example/t/" + name, Observer: func(c session.Change) {
+			o.config.Metrics.Committed(c)
+			carry.Observer(name)(c)
+			d.server.Observer(name)(c)
+		}}
+		if o.configure != nil {
+			o.configure(&engine)
+		}
+		r, err := runner.New(engine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.runner, d.of[name] = r, r
+		c.Tenants = append(c.Tenants, server.Tenant{Name: name, Runner: r, Shared: o.shared, MaySend: o.maySend})
+		driven = append(driven, driver.Tenant{Name: name, Runner: r})
+	}
 	if c.Webhooks == nil {
 		c.Webhooks = &notify.Maker{Seal: seal.NewKey()}
 	}
@@ -104,7 +120,7 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 	if o.drives {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- carry.Run(ctx, driver.Tenant{Name: "default", Runner: r}) }()
+		go func() { done <- carry.Run(ctx, driven...) }()
 		d.rest = sync.OnceFunc(func() {
 			cancel()
 			if err := <-done; err != nil {
@@ -119,11 +135,17 @@ func newDesk(t *testing.T, o deskOptions) *desk {
 // key makes a key with a grant, and returns its credential.
 func (d *desk) key(g control.Grant) string {
 	d.Helper()
+	return d.keyOf("", g)
+}
+
+// keyOf makes a key of a tenant.
+func (d *desk) keyOf(tenant string, g control.Grant) string {
+	d.Helper()
 	if g.Machines == nil {
 		g.Machines = []string{"*"}
 	}
 	id, credential := control.NewCredential(rand.Reader)
-	if err := d.control.Commit(d.Context(), control.Changes{Keys: []control.Key{{ID: id, Hash: control.HashOf(credential), Grants: []control.Grant{g}, CreatedBy: "test", CreatedAt: 1}}}); err != nil {
+	if err := d.control.Commit(d.Context(), control.Changes{Keys: []control.Key{{ID: id, Tenant: tenant, Hash: control.HashOf(credential), Grants: []control.Grant{g}, CreatedBy: "test", CreatedAt: 1}}}); err != nil {
 		d.Fatal(err)
 	}
 	return credential

@@ -30,6 +30,9 @@ type Tenant struct {
 	Runner *runner.Runner
 	// Shared says that other processes write to the store, too.
 	Shared bool
+	// MaySend returns why a variable that a machine names may not be sent to a host, nil if it
+	// may; nil lets all go anywhere. See webhook.Client.
+	MaySend func(variable, host string) error
 }
 
 const defaultTenant = "default"
@@ -121,7 +124,7 @@ func (s *Server) ofTenant(next http.Handler) http.Handler {
 		}
 		ctx, err := s.enter(r.Context(), p, r.Header.Get(tenantHeader))
 		if err == nil && p.Tenant == "" && !slices.Contains(ofNone, r.URL.Path) {
-			err = &api.Error{Status: http.StatusBadRequest, Code: "tenant_required", Detail: "the request does not say of which tenant it is", Hint: tenantHeader + " may be " + strings.Join(s.names(), ", "), ExitCode: 2}
+			err = s.tenantRequired()
 		}
 		if err != nil {
 			s.refused(r, p, err)
@@ -130,6 +133,11 @@ func (s *Server) ofTenant(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// tenantRequired is the refusal of a request that could be of several tenants.
+func (s *Server) tenantRequired() error {
+	return &api.Error{Status: http.StatusBadRequest, Code: "tenant_required", Detail: "the request does not say of which tenant it is", Hint: tenantHeader + " may be " + strings.Join(s.names(), ", "), ExitCode: 2}
 }
 
 // refused has the audit log say that somebody named a tenant who may not.

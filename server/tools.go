@@ -41,7 +41,10 @@ func (s *Server) RunMCP(ctx context.Context, credential string, in io.ReadCloser
 	if err != nil {
 		return err
 	}
-	if ctx, err = s.enter(ctx, p, ""); err != nil {
+	if ctx, err = s.enter(ctx, p, ""); err == nil && tenantOf(ctx) == nil {
+		err = s.tenantRequired()
+	}
+	if err != nil {
 		return err
 	}
 	tools, err := tenantOf(ctx).tools()

@@ -101,6 +101,7 @@ type controlStatements struct {
 	bumpMachine                               *sql.Stmt
 	findClaim, putClaim, unclaim, purgeClaims *sql.Stmt
 	putStepTime                               *sql.Stmt
+	bind                                      *sql.Stmt
 	hooks                                     webhookStatements
 	jobs                                      jobStatements
 }
@@ -129,6 +130,7 @@ func (st *controlStatements) prepare(p *preparer) {
 	p.prepare(&st.unclaim, `DELETE FROM claims WHERE tenant=?1 AND question_id=?2 AND (?3='' OR subject=?3)`)
 	p.prepare(&st.purgeClaims, `DELETE FROM claims WHERE expires_at<=?`)
 	p.prepare(&st.putStepTime, `INSERT OR REPLACE INTO step_times (tenant, session_id, resumes, msec) VALUES (?,?,?,?)`)
+	p.prepare(&st.bind, insert("bindings", []string{"variable", "host", "at"})+` ON CONFLICT DO NOTHING`)
 	st.hooks.prepare(p)
 	st.jobs.prepare(p)
 }
@@ -308,7 +310,7 @@ func (c *Control) write(ctx context.Context, changes *control.Changes) error {
 			return err
 		}
 	}
-	for _, write := range []func(context.Context, *control.Changes) error{c.writeEnd, c.writeKeys, c.writeMachine, c.writeClaim, c.writeStepTime, c.writeWebhooks, c.writeJob} {
+	for _, write := range []func(context.Context, *control.Changes) error{c.writeEnd, c.writeKeys, c.writeMachine, c.writeClaim, c.writeStepTime, c.writeBinding, c.writeWebhooks, c.writeJob} {
 		if err := write(ctx, changes); err != nil {
 			return err
 		}
@@ -432,6 +434,18 @@ func (c *Control) writeStepTime(ctx context.Context, changes *control.Changes) e
 		return nil
 	}
 	_, err := c.stmts.putStepTime.ExecContext(ctx, t.Tenant, t.SessionID, t.Resumes, t.Msec)
+	return err
+}
+
+func (c *Control) writeBinding(ctx context.Context, changes *control.Changes) error {
+	b := changes.Bind
+	if b == nil {
+		return nil
+	}
+	added, err := changed(c.stmts.bind.ExecContext(ctx, b.Variable, b.Host, b.At))
+	if err == nil && !added {
+		err = skip(fmt.Errorf("variable %s: %w", b.Variable, control.ErrExists))
+	}
 	return err
 }
 

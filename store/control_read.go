@@ -168,6 +168,15 @@ func (c *Control) StepTime(ctx context.Context, tenant, sessionID string) (t con
 	return t, translate(err)
 }
 
+// Binding implements [control.Store].
+func (c *Control) Binding(ctx context.Context, variable string) (b control.Binding, err error) {
+	err = c.read.QueryRowContext(ctx, `SELECT variable, host, at FROM bindings WHERE variable=?`, variable).Scan(&b.Variable, &b.Host, &b.At)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = control.ErrNotFound
+	}
+	return b, err
+}
+
 // Audit implements [control.Store].
 func (c *Control) Audit(ctx context.Context, q control.Query) (list []control.Record, err error) {
 	part, args := paged(q, "tenant", "id")

@@ -4,11 +4,13 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -27,8 +29,15 @@ type Config struct {
 	// Lookup returns a variable of the environment; nil means that none is set.
 	Lookup func(name string) (value string, ok bool)
 	// TokenNames are the globs a variable's name must match before a machine
-	// file may name it; none means defaultTokenNames.
-	TokenNames []string
+	// file may name it; nil means defaultTokenNames, and an empty list that none may
+	// be named. TokenSetting is what error messages call them; "" means
+	// DIALAI_WEBHOOK_TOKEN_NAMES.
+	TokenNames   []string
+	TokenSetting string
+	// Bound returns why a variable may not go to a host, nil if it may; a *BoundError where it
+	// is bound to others. The host is as [Host] returns it. It may be called concurrently; nil
+	// lets all go anywhere.
+	Bound func(variable, host string) error
 	// Transport is where requests go; nil means NewTransport(Policy).
 	Transport http.RoundTripper
 	// Now is the clock of signatures and of dates in Retry-After; nil means
@@ -52,7 +61,7 @@ const defaultTokenNames = "*WEBHOOK*"
 // protected variables are never sent anywhere, whatever the globs say.
 var protected = map[string]bool{
 	"OPENROUTER_API_TOKEN": true, "OPENAI_API_KEY": true, "ANTHROPIC_API_KEY": true, "GEMINI_API_KEY": true, "OLLAMA_HOST": true,
-	"DIALAI_API_TOKEN": true, "DATABASE_URL": true,
+	"DIALAI_API_TOKEN": true, "DIALAI_SERVER_KEY": true, "DATABASE_URL": true,
 }
 
 // A Client calls webhooks. It is a strategies.Resolver, which knows those that have the
@@ -85,9 +94,12 @@ func New(c Config) *Client {
 	if c.Lookup == nil {
 		c.Lookup = func(string) (string, bool) { return "", false }
 	}
-	c.TokenNames = append([]string(nil), c.TokenNames...)
-	if len(c.TokenNames) == 0 {
+	if c.TokenNames = slices.Clone(c.TokenNames); c.TokenNames == nil {
 		c.TokenNames = []string{defaultTokenNames}
+	}
+	c.TokenSetting = cmp.Or(c.TokenSetting, "DIALAI_WEBHOOK_TOKEN_NAMES")
+	if c.Bound == nil {
+		c.Bound = func(string, string) error { return nil }
 	}
 	if c.Transport == nil {
 		c.Transport = NewTransport(c.Policy)
@@ -143,14 +155,14 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 	if strings.Contains(user, ":") {
 		return nil, fmt.Errorf("machineName %q contains a colon, which Basic authentication of webhooks cannot carry", user)
 	}
-	token, err := c.variable(tokenName, "Webhook token")
+	token, err := c.variable(tokenName, "Webhook token", u)
 	if err != nil {
 		return nil, err
 	}
 	pair := base64.StdEncoding.EncodeToString([]byte(user + ":" + token))
 	e := &endpoint{client: c, prepared: req, basic: []string{"Basic " + pair}, key: []byte(token), secrets: []string{token, pair, u.RawQuery}}
 	if secretName != "" {
-		secret, err := c.variable(secretName, "Webhook secret")
+		secret, err := c.variable(secretName, "Webhook secret", u)
 		if err != nil {
 			return nil, err
 		}
@@ -163,20 +175,32 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 	return e, nil
 }
 
-// variable returns the value of a variable that a machine file names.
-func (c *Client) variable(name, what string) (string, error) {
-	if protected[strings.ToUpper(name)] { // where case does not count, it must not here
-		return "", fmt.Errorf("variable %s is never sent to a webhook, whatever DIALAI_WEBHOOK_TOKEN_NAMES says: use another one", name)
-	}
-	allows := func(glob string) bool { ok, err := path.Match(glob, name); return err == nil && ok }
-	if !slices.ContainsFunc(c.config.TokenNames, allows) {
-		return "", fmt.Errorf("variable %s may not be sent to a webhook: only names that match %s may (see DIALAI_WEBHOOK_TOKEN_NAMES)", name, strings.Join(c.config.TokenNames, ", "))
+// variable returns the value of a variable that a machine file names for an address.
+func (c *Client) variable(name, what string, at *url.URL) (string, error) {
+	if err := c.MaySend(name, hostOf(at)); err != nil {
+		return "", err
 	}
 	value, ok := c.config.Lookup(name)
 	if !ok || value == "" {
 		return "", &unsetError{what, name}
 	}
 	return value, nil
+}
+
+// MaySend returns why a variable may not be sent to a host, nil if it may. The host is as [Host]
+// returns it.
+func (c *Client) MaySend(name, host string) error {
+	if protected[strings.ToUpper(name)] { // where case does not count, it must not here
+		return fmt.Errorf("variable %s is never sent to a webhook, whatever %s says: use another one", name, c.config.TokenSetting)
+	}
+	allows := func(glob string) bool { ok, err := path.Match(glob, name); return err == nil && ok }
+	switch {
+	case len(c.config.TokenNames) == 0:
+		return fmt.Errorf("variable %s may not be sent to a webhook: no variable may (see %s)", name, c.config.TokenSetting)
+	case !slices.ContainsFunc(c.config.TokenNames, allows):
+		return fmt.Errorf("variable %s may not be sent to a webhook: only names that match %s may (see %s)", name, strings.Join(c.config.TokenNames, ", "), c.config.TokenSetting)
+	}
+	return c.config.Bound(name, host)
 }
 
 // An unsetError says that the environment lacks what a machine file names.

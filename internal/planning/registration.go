@@ -47,5 +47,15 @@ func usable(in Surroundings, probe *machine.Definition, s *machine.Specialist) e
 	if _, told := errors.AsType[*refusal.Error](err); err == nil || told {
 		return err
 	}
-	return &refusal.Error{Code: "unusable", Message: err.Error(), Kind: refusal.ErrIllegal}
+	unusable := &refusal.Error{Code: "unusable", Message: err.Error(), Kind: refusal.ErrIllegal}
+	if helps, ok := errors.AsType[hinted](err); ok {
+		unusable.Hint = helps.Hint()
+	}
+	return unusable
+}
+
+// A hinted error says what helps.
+type hinted interface {
+	error
+	Hint() string
 }

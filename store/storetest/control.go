@@ -38,6 +38,7 @@ func RunControl(t *testing.T, maker func(t *testing.T) func(t *testing.T) Contro
 		{"machines", testMachines},
 		{"claims", testClaims},
 		{"step times", testStepTimes},
+		{"bindings of tokens", testBindings},
 		{"webhooks", testWebhooks},
 		{"walks of webhooks", testWalks},
 		{"attempts of deliveries", testAttempts},
@@ -473,6 +474,27 @@ func testStepTimes(b *controlBench) {
 	if got := stepped("acme", "none"); got != (control.StepTime{}) {
 		b.Errorf("of a session of which nothing was kept: %+v", got)
 	}
+}
+
+func testBindings(b *controlBench) {
+	one, two := b.open(), b.open()
+	defer b.close(one)
+	defer b.close(two)
+	if _, err := two.Binding(b.Context(), "A_TOKEN"); !errors.Is(err, control.ErrNotFound) {
+		b.Errorf("what nobody has bound is %v", err)
+	}
+	first := control.Binding{Variable: "A_TOKEN", Host: "a.example.com", At: 7}
+	b.commit(one, control.Changes{Bind: &first})
+	for _, by := range []control.Store{one, two} { // whoever comes second
+		err := by.Commit(b.Context(), control.Changes{Bind: &control.Binding{Variable: "A_TOKEN", Host: "b.example.com", At: 8}})
+		if !errors.Is(err, control.ErrExists) {
+			b.Errorf("another binding is %v", err)
+		}
+		if got, err := by.Binding(b.Context(), "A_TOKEN"); err != nil || got != first {
+			b.Errorf("the token is bound as %+v (%v)", got, err)
+		}
+	}
+	b.commit(two, control.Changes{Bind: &control.Binding{Variable: "a_token", Host: "b.example.com", At: 9}})
 }
 
 // testAllOrNothing commits one of everything with one change that is refused: nothing of the

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +30,7 @@ type Engine struct {
 	*runner.Runner
 	Store  closableStore
 	Models *llm.Client
+	Hooks  *webhook.Client
 	err    io.Writer
 	stop   func() // of telemetry
 }
@@ -85,33 +88,89 @@ func (a *App) panicked(p *runner.PanicError) {
 	}
 }
 
+// An EngineOf says what sets an engine apart from others of the same program. The zero EngineOf
+// is that of a program with one.
+type EngineOf struct {
+	Store    string // as --store names it; "" means what that does
+	Observer func(session.Change)
+	Tenant   string       // the Runner's; "" if there is one
+	Quota    *spend.Quota // of the tenant; nil limits nothing
+	// Hooks changes how webhooks are called; nil leaves it.
+	Hooks func(*webhook.Config)
+	// Path stands behind DIALAI_PUBLIC_URL in the addresses for late answers.
+	Path string
+}
+
 // EngineFor builds the engine that the environment and the flags describe; the operator of
 // the terminal may not be among those who rule.
 func (a *App) EngineFor(ctx context.Context, does Access, observer func(session.Change), operator bool) (*Engine, error) {
+	all, err := a.Engines(ctx, does, operator, []EngineOf{{Observer: observer}})
+	if err != nil {
+		return nil, err
+	}
+	a.Shorten(ctx, all[0].Sessions)
+	return all[0], nil
+}
+
+// Engines builds several at once, which ask models together no harder than one.
+func (a *App) Engines(ctx context.Context, does Access, operator bool, of []EngineOf) (all []*Engine, err error) {
 	o, err := a.outside()
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.openStore(ctx, does)
+	stop, err := a.Telemetry(&o.models)
 	if err != nil {
 		return nil, err
 	}
-	o.models.Audit = s.AppendAudit
-	stop, err := a.Telemetry(&o.models)
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	models := llm.New(o.models)
-	r, err := runner.New(runner.Config{
-		Store: s, Resolver: strategies.Resolvers{a.Registry, webhook.New(o.hooks), models}, Prices: o.prices, Observer: observer,
-		PublicURL: o.public, AllowOperator: operator, Arrivals: a.arrivals(), Now: Clock, Panicked: a.panicked, Trace: a.Watch.Part,
-	})
+	defer func() {
+		if err != nil {
+			for _, e := range all {
+				err = errors.Join(err, e.Close())
+			}
+			stop()
+		}
+	}()
+	for i := range of {
+		e, err := a.engine(ctx, does, operator, &o, models, &of[i])
+		if err != nil {
+			return all, err
+		}
+		all = append(all, e)
+	}
+	all[0].stop = stop
+	return all, nil
+}
+
+func (a *App) engine(ctx context.Context, does Access, operator bool, o *outside, models *llm.Client, of *EngineOf) (*Engine, error) {
+	s, err := a.openStore(ctx, cmp.Or(of.Store, a.Flags.Store), does)
 	if err != nil {
-		stop()
+		return nil, err
+	}
+	hooks, config := o.hooks, runner.Config{
+		Store: s, Prices: o.prices, Observer: of.Observer,
+		AllowOperator: operator, Arrivals: a.arrivals(), Now: Clock, Panicked: a.panicked, Trace: a.Watch.Part,
+	}
+	if of.Hooks != nil {
+		of.Hooks(&hooks)
+	}
+	if o.public != "" {
+		config.PublicURL = o.public + of.Path
+	}
+	if of.Tenant != "" {
+		config.Tenant = func(*machine.Machine, json.RawMessage) string { return of.Tenant }
+	}
+	if of.Quota != nil {
+		config.Quota = func(string) *spend.Quota { return of.Quota }
+	}
+	models = models.Auditing(s.AppendAudit)
+	calls := webhook.New(hooks)
+	config.Resolver = strategies.Resolvers{a.Registry, calls, models}
+	r, err := runner.New(config)
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	a.Shorten(ctx, r.Sessions)
-	return &Engine{Runner: r, Store: s, Models: models, err: a.Err, stop: stop}, nil
+	return &Engine{Runner: r, Store: s, Models: models, Hooks: calls, err: a.Err, stop: func() {}}, nil
 }
 
 // ModelConfig reads from the environment how models are asked.

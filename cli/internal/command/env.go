@@ -45,6 +45,7 @@ var environment = []struct{ name, text string }{
 	{"DIALAI_CORS_ORIGINS", "the origins of pages elsewhere that may call dialai serve, separated by commas, as --cors-origin"},
 	{"DIALAI_SERVER_KEY", "the key with which a server seals what it takes back from others and the secrets of webhooks: 32 bytes in base64; without it a file beside what the server remembers"},
 	{"DIALAI_BASE_URL", "the server at which dialai run and resume --remote work, as --server names it, and to which dialai --mcp passes everything on"},
+	{"DIALAI_TENANT", "the tenant that commands with --server mean, for who administers all of a server's; the name of one in its settings"},
 	{"DIALAI_PORT", "the port of 127.0.0.1 at which dialai serve listens without --listen (default: 8420)"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, and traces of the requests and steps of a server, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true; OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf or http/json, and not grpc"},
 	{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true puts what models are asked and say into traces"},
@@ -90,8 +91,11 @@ func (a *App) defaultStore() (string, error) {
 
 // StorePath returns the path of the SQLite file that --store names, "" for the
 // memory store.
-func (a *App) StorePath() (string, error) {
-	name := a.Flags.Store
+func (a *App) StorePath() (string, error) { return a.PathOf(a.Flags.Store) }
+
+// PathOf returns the path of the SQLite file that a text names as --store does, "" for the memory
+// store.
+func (a *App) PathOf(name string) (string, error) {
 	if name == "env" {
 		if name = a.Env("DATABASE_URL"); name == "" {
 			return "", Usage("--store env, but the DATABASE_URL environment variable is not set")
@@ -172,10 +176,9 @@ func AccessFor(changes bool) Access {
 	return Reads
 }
 
-// openStore opens the store that --store names. Nobody who does not start sessions
-// makes one.
-func (a *App) openStore(ctx context.Context, does Access) (closableStore, error) {
-	path, err := a.StorePath()
+// openStore opens the store of a name. Nobody who does not start sessions makes one.
+func (a *App) openStore(ctx context.Context, name string, does Access) (closableStore, error) {
+	path, err := a.PathOf(name)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +186,7 @@ func (a *App) openStore(ctx context.Context, does Access) (closableStore, error)
 		return store.NewMemory(), nil
 	}
 	if err := a.Present(path); err != nil && does != Starts {
-		if a.Flags.Store == "" {
+		if name == "" {
 			return store.NewMemory(), nil // nothing was ever run here
 		}
 		return nil, err

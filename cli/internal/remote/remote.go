@@ -124,7 +124,7 @@ type Server struct {
 
 // Open returns the server that --server names.
 func Open(ctx context.Context, a *command.App, shows Shows) (*Server, error) {
-	config := client.Config{BaseURL: a.Flags.Server}
+	config := client.Config{BaseURL: a.Flags.Server, Tenant: a.Env("DIALAI_TENANT")}
 	if _, err := client.New(config); err != nil {
 		return nil, command.Hinted(command.Usage("--server: %v", err), "such as http://127.0.0.1:8420, as dialai serve prints it")
 	}

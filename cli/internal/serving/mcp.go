@@ -121,7 +121,7 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 	if err != nil {
 		return err
 	}
-	defer h.engine.Close()
+	defer h.close()
 	if h.tells, err = a.notifier(remembers, maker, "", log); err != nil {
 		return err
 	}

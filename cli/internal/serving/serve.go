@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -68,6 +69,10 @@ type serveFlags struct {
 	listening  func() // is called once the server listens; nil has it said on stdout
 
 	metricsListen string
+
+	tenants map[string]tenantSettings  // nil for one
+	tokens  map[string][]string        // the hosts of variables with tokens
+	inFile  map[string]json.RawMessage // members that only the file has
 }
 
 // ServeCommand returns dialai serve, of a program of some version.
@@ -229,7 +234,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	defer h.engine.Close()
+	defer h.close()
 	defer h.watched.metrics.Close()
 	if h.tells, err = a.notifier(remembers, maker, urlOf(listeners[0].Addr(), f.cert != ""), log); err != nil {
 		return err
@@ -248,12 +253,21 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 // An assembled server is an engine, what carries its sessions on, what offers them, and what
 // tells others of them.
 type assembled struct {
-	engine *command.Engine
-	carry  *driver.Driver
-	web    *server.Server
-	tells  *notify.Notifier
+	names   []string // of the tenants
+	engines []*command.Engine
+	carry   *driver.Driver
+	web     *server.Server
+	tells   *notify.Notifier
 
 	watched *watching
+}
+
+// close closes the engines.
+func (h *assembled) close() (err error) {
+	for _, e := range h.engines {
+		err = errors.Join(err, e.Close())
+	}
+	return err
 }
 
 // notifier returns what tells webhooks. here is where the server listens.
@@ -271,44 +285,74 @@ func (a *app) notifier(remembers control.Store, maker *notify.Maker, here string
 	return notify.New(c), nil
 }
 
-// assemble makes a server. more says what of its Config the flags do not; who closes it closes
-// the engine.
+// assemble makes a server. more says what of its Config the flags do not; whoever has it closes it.
 func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Store, log *slog.Logger, more func(*server.Config)) (*assembled, error) {
 	watched, err := a.watch()
 	if err != nil {
 		return nil, err
 	}
-	h := &assembled{watched: watched}
-	e, err := a.EngineFor(ctx, command.Starts, func(c session.Change) {
-		watched.metrics.Committed(c)
-		h.carry.Observer(defaultTenant)(c)
-		h.web.Observer(defaultTenant)(c)
-	}, f.auth != authKeys)
-	if err != nil {
+	h := &assembled{watched: watched, names: f.tenancy()}
+	config := a.serverConfig(f, log)
+	more(&config)
+	tokens := &bindings{settings: f.tokens, first: f.auth != authKeys, kept: config.Control, log: log}
+	var of []command.EngineOf
+	for _, name := range h.names {
+		one := f.engineOf(name, tokens.bound)
+		one.Observer = func(c session.Change) {
+			watched.metrics.Committed(c)
+			h.carry.Observer(name)(c)
+			h.web.Observer(name)(c)
+		}
+		of = append(of, one)
+	}
+	if h.engines, err = a.Engines(ctx, command.Starts, f.auth != authKeys, of); err != nil {
 		return nil, err
 	}
 	driving := driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log, Stepped: watched.stepped, Times: remembers}
-	if file, ok := e.Store.(*store.SQLite); ok {
-		if driving.Lock, err = file.DriverLock(); err != nil {
-			return nil, errors.Join(err, e.Close())
-		}
+	if driving.Lock, err = h.drivingLock(); err != nil {
+		return nil, errors.Join(err, h.close())
 	}
-	h.engine, h.carry = e, driver.New(driving)
-	watched.driver, watched.live = h.carry, e.Store.Live
-	config := a.serverConfig(f, e, log)
+	h.carry = driver.New(driving)
+	watched.driver, watched.names, watched.engines = h.carry, h.names, h.engines
+	for i, e := range h.engines {
+		config.Tenants = append(config.Tenants, server.Tenant{Name: h.names[i], Runner: e.Runner, Shared: shared(e), MaySend: e.Hooks.MaySend})
+	}
 	config.Metrics, config.Spans = watched.metrics, watched.spans
-	if more(&config); f.drive == "on" {
+	if f.drive == "on" {
 		config.Driver = h.carry
 	}
 	h.web = server.New(config)
 	return h, nil
 }
 
+// shared reports whether other processes may write to the store of an engine.
+func shared(e *command.Engine) bool {
+	_, file := e.Store.(*store.SQLite)
+	return file
+}
+
+// drivingLock returns the lock of all stores that others may drive, nil if there is none.
+func (h *assembled) drivingLock() (driver.Lock, error) {
+	var all lockOfAll
+	for _, e := range h.engines {
+		if file, ok := e.Store.(*store.SQLite); ok {
+			l, err := file.DriverLock()
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, l)
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return all, nil
+}
+
 // serverConfig says what the server is made of.
-func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) server.Config {
+func (a *app) serverConfig(f *serveFlags, log *slog.Logger) server.Config {
 	checks := runner.Checks()
 	checks.Model, checks.Secret = llm.CheckModel, packs.HoldsSecret
-	_, shared := e.Store.(*store.SQLite)
 	var proxies []netip.Prefix
 	for _, p := range f.proxies {
 		proxies = append(proxies, netip.MustParsePrefix(p)) // it was checked
@@ -316,7 +360,7 @@ func (a *app) serverConfig(f *serveFlags, e *command.Engine, log *slog.Logger) s
 	path, _ := a.StorePath() // it was opened
 	return server.Config{
 		Proxies: proxies, Ready: readyChecks(path), Issuer: f.oidc.Issuer, Variable: a.Env, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
-		Registry: a.Registry, Example: payloads.Example, Tenants: []server.Tenant{{Name: defaultTenant, Runner: e.Runner, Shared: shared}}, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log,
+		Registry: a.Registry, Example: payloads.Example, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log,
 	}
 }
 
@@ -334,14 +378,21 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, liste
 	}
 	work.Go(func() { stop(h.web.Serve(ctx, listening)) })
 	work.Go(func() {
-		if err := h.tells.Run(ctx, notify.Tenant{Name: defaultTenant, Runner: h.engine.Runner}); err != nil {
+		var tell []notify.Tenant
+		for i, e := range h.engines {
+			tell = append(tell, notify.Tenant{Name: h.names[i], Runner: e.Runner})
+		}
+		if err := h.tells.Run(ctx, tell...); err != nil {
 			stop(err)
 		}
 	})
-	_, shared := h.engine.Store.(*store.SQLite)
 	if f.drive == "on" {
 		work.Go(func() {
-			if err := h.carry.Run(ctx, driver.Tenant{Name: defaultTenant, Runner: h.engine.Runner, Shared: shared}); err != nil {
+			var carry []driver.Tenant
+			for i, e := range h.engines {
+				carry = append(carry, driver.Tenant{Name: h.names[i], Runner: e.Runner, Shared: shared(e), Workers: int(f.tenants[h.names[i]].workers)})
+			}
+			if err := h.carry.Run(ctx, carry...); err != nil {
 				stop(err)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/server"
 )
@@ -71,24 +72,33 @@ func (a *app) configure(f *serveFlags, cmd *cobra.Command) error {
 	if f.config == "" {
 		return nil
 	}
-	return a.readConfig(f.config, serveSettings(cmd))
+	return a.readConfig(f, serveSettings(cmd))
 }
 
-// readConfig sets the flags that a file has and nothing else has set.
-func (a *app) readConfig(path string, known map[string]*pflag.Flag) error {
-	data, err := a.ReadFile(path, files.ServerConfig)
+// readConfig sets the flags that the file has and nothing else has set, and what only it has.
+func (a *app) readConfig(f *serveFlags, known map[string]*pflag.Flag) error {
+	own := a.own(f)
+	f.inFile = map[string]json.RawMessage{}
+	data, err := a.ReadFile(f.config, files.ServerConfig)
 	if err != nil {
 		return err
 	}
-	return machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+	return machine.ParseSection(f.config, data, packs.HoldsSecret, func(text []byte) (problems []machine.Problem) {
 		var members map[string]json.RawMessage
-		if err := json.Unmarshal(section, &members); err != nil {
+		if err := json.Unmarshal(text, &members); err != nil {
 			return []machine.Problem{{Code: "bad-type", Message: "the settings of a server are an object"}}
 		}
-		names := slices.Sorted(maps.Keys(known))
+		names := slices.AppendSeq(slices.Sorted(maps.Keys(known)), maps.Keys(own))
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			at := machine.Problem{Path: "/" + machine.EscapePointer(name)}
 			flag := known[name]
+			if read := own[name]; read != nil {
+				r := &section.Reader{}
+				read(r)(at.Path, members[name])
+				problems = append(problems, r.Problems...)
+				f.inFile[name] = members[name]
+				continue
+			}
 			if flag == nil {
 				at.Code, at.Message, at.Hint = "unknown-field", fmt.Sprintf("a server has no setting %q", name), machine.DidYouMean(name, names)
 				problems = append(problems, at)
@@ -195,6 +205,9 @@ func (a *app) tellSettings(f *serveFlags, cmd *cobra.Command) error {
 			out.Settings[name] = v.String()
 		}
 	}
+	for name, member := range f.inFile {
+		out.Settings[name] = member
+	}
 	if out.Settings["auth"] = f.auth; len(f.listen) == 0 {
 		out.Settings["listen"] = []string{defaultListen}
 	}
@@ -213,7 +226,11 @@ func (a *app) tellSettings(f *serveFlags, cmd *cobra.Command) error {
 	}
 	var rows [][]string
 	for _, name := range slices.Sorted(maps.Keys(out.Settings)) {
-		rows = append(rows, []string{name, strings.Trim(fmt.Sprint(out.Settings[name]), "[]")})
+		text := strings.Trim(fmt.Sprint(out.Settings[name]), "[]")
+		if member, ok := out.Settings[name].(json.RawMessage); ok {
+			text = string(member)
+		}
+		rows = append(rows, []string{name, text})
 	}
 	return render.Table(a.Out, rows)
 }
@@ -240,7 +257,7 @@ func (r *reloading) again(web *server.Server) {
 	if r.config == "" {
 		return
 	}
-	f, flags := &serveFlags{}, pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	f, flags := &serveFlags{config: r.config}, pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	f.register(flags)
 	flags.String("store", "", "") // which cannot change, and may be in the file
 	r.given.Visit(func(g *pflag.Flag) {
@@ -248,7 +265,7 @@ func (r *reloading) again(web *server.Server) {
 			_ = flags.Set(g.Name, g.Value.String()) // it was taken once
 		}
 	})
-	if err := cmp.Or(r.app.readConfig(r.config, settings(flags)), f.check()); err != nil {
+	if err := cmp.Or(r.app.readConfig(f, settings(flags)), f.check()); err != nil {
 		r.log.Error("the settings stay as they were", "error", packs.Redact(err.Error()))
 		return
 	}

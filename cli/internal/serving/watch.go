@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/internal/telemetry/prom"
 	"github.com/dialai/dialai/internal/telemetry/spans"
@@ -18,7 +19,8 @@ import (
 type watching struct {
 	metrics *prom.Metrics
 	spans   *spans.Spans // nil if nobody wants them
-	live    func(context.Context) ([]session.LiveCount, error)
+	names   []string     // of the tenants
+	engines []*command.Engine
 	driver  *driver.Driver
 }
 
@@ -27,10 +29,17 @@ func (a *app) watch() (*watching, error) {
 	w := &watching{}
 	var err error
 	w.metrics, err = prom.New(prom.Config{
-		Live: func(ctx context.Context) ([]session.LiveCount, error) { return w.live(ctx) },
-		Driver: func() (ready, busy int, driving bool) {
-			s := w.driver.Status()
-			return s.Ready, s.Busy, s.Mode == driver.Driving || s.Mode == driver.Stalled
+		Live: w.live,
+		Driver: func() (list []prom.Load, driving bool) {
+			loads := map[string]driver.Load{}
+			for _, l := range w.driver.Loads() {
+				loads[l.Tenant] = l
+			}
+			for _, name := range w.names {
+				list = append(list, prom.Load{Tenant: name, Ready: loads[name].Ready, Busy: loads[name].Busy})
+			}
+			mode := w.driver.Status().Mode
+			return list, mode == driver.Driving || mode == driver.Stalled
 		},
 	})
 	if err != nil {
@@ -44,9 +53,21 @@ func (a *app) watch() (*watching, error) {
 	return w, nil
 }
 
+// live returns how many sessions of all tenants run and wait for humans.
+func (w *watching) live(ctx context.Context) (all []session.LiveCount, err error) {
+	for _, e := range w.engines {
+		list, err := e.Store.Live(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
 // stepped is told of the driver's steps.
 func (w *watching) stepped(s driver.Stepped) {
-	w.metrics.Stepped(s.MachineName, s.Status, s.Err, s.Delay, s.Took)
+	w.metrics.Stepped(s.Tenant, s.MachineName, s.Status, s.Err, s.Delay, s.Took)
 }
 
 // leastRoom is how much of the disk has to be free, in bytes.

@@ -33,10 +33,16 @@ import (
 type Config struct {
 	// Live returns how many sessions run and wait for humans.
 	Live func(context.Context) ([]session.LiveCount, error)
-	// Driver returns what carries sessions on: how many are ready, how many are stepped, and
+	// Driver returns what carries sessions on: how much there is to do for each tenant, and
 	// whether this process drives.
-	Driver func() (ready, busy int, driving bool)
+	Driver func() (loads []Load, driving bool)
 	Now    func() time.Time // nil means time.Now
+}
+
+// A Load is how many sessions of a tenant are ready, and how many are stepped.
+type Load struct {
+	Tenant      string
+	Ready, Busy int
 }
 
 // Metrics are the numbers of one server. They may be used concurrently; nil counts nothing.
@@ -45,6 +51,7 @@ type Metrics struct {
 	handler http.Handler
 	end     func(context.Context) error
 	series  *series
+	tenants tenants
 	live    live
 
 	requests, authFailures, rateLimited, replays, callbacks   metric.Int64Counter
@@ -154,11 +161,11 @@ func (m *Metrics) instruments(k *making) error {
 func (m *Metrics) readDriver(k *making) {
 	for _, g := range []struct {
 		name, help string
-		of         func(ready, busy int, driving bool) float64
+		of         func(l Load, driving bool) float64
 	}{
-		{"driver_ready", "Sessions that wait for a free worker.", func(ready, _ int, _ bool) float64 { return float64(ready) }},
-		{"driver_busy", "Steps under way.", func(_, busy int, _ bool) float64 { return float64(busy) }},
-		{"driver_driving", "1 if this process carries sessions on.", func(_, _ int, driving bool) float64 {
+		{"driver_ready", "Sessions that wait for a free worker.", func(l Load, _ bool) float64 { return float64(l.Ready) }},
+		{"driver_busy", "Steps under way.", func(l Load, _ bool) float64 { return float64(l.Busy) }},
+		{"driver_driving", "1 if this process carries sessions on.", func(_ Load, driving bool) float64 {
 			if driving {
 				return 1
 			}
@@ -166,8 +173,21 @@ func (m *Metrics) readDriver(k *making) {
 		}},
 	} {
 		k.read(g.name, g.help, false, func(_ context.Context, o metric.Float64Observer) error {
-			if m.config.Driver != nil {
-				o.Observe(g.of(m.config.Driver()))
+			if m.config.Driver == nil {
+				return nil
+			}
+			loads, driving := m.config.Driver()
+			sums := map[string]float64{}
+			for _, l := range loads {
+				label := m.tenants.label(l.Tenant)
+				if v := g.of(l, driving); g.name == "driver_driving" {
+					sums[label] = v
+				} else {
+					sums[label] += v
+				}
+			}
+			for label, v := range sums {
+				o.Observe(v, labels("tenant", label))
 			}
 			return nil
 		})

@@ -49,13 +49,13 @@ func newMetrics(t *testing.T) *Metrics {
 func TestHostileNames(t *testing.T) {
 	m := newMetrics(t)
 	for i := range 300 {
-		m.Stepped(fmt.Sprintf("first-%d\n{}\"", i), runner.TickAdvanced, nil, 0, 0)
+		m.Stepped("", fmt.Sprintf("first-%d\n{}\"", i), runner.TickAdvanced, nil, 0, 0)
 	}
 	for range 50 {
-		m.Stepped("busy", runner.TickAdvanced, nil, 0, 0)
+		m.Stepped("", "busy", runner.TickAdvanced, nil, 0, 0)
 	}
 	for i := range 20_000 {
-		m.Stepped(fmt.Sprintf("flood-%d", i), runner.TickAdvanced, nil, 0, 0)
+		m.Stepped("", fmt.Sprintf("flood-%d", i), runner.TickAdvanced, nil, 0, 0)
 	}
 	got := scraped(t, m, "dialai_steps_total")
 	if len(got) != maxMachines+1 {
@@ -106,5 +106,5 @@ func TestOtherWords(t *testing.T) {
 	}
 	var none *Metrics
 	none.Request(t.Context())("", "", 0, false, 0)
-	none.Stepped("m", "", nil, 0, 0) // nil counts nothing, and does not panic
+	none.Stepped("", "m", "", nil, 0, 0) // nil counts nothing, and does not panic
 }

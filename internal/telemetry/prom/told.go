@@ -96,16 +96,17 @@ func (m *Metrics) Tool(ctx context.Context, method, tool, result string) {
 }
 
 // Stepped notes a step of the driver.
-func (m *Metrics) Stepped(machineName string, status runner.TickStatus, err error, delay, took time.Duration) {
+func (m *Metrics) Stepped(tenant, machineName string, status runner.TickStatus, err error, delay, took time.Duration) {
 	if m == nil {
 		return
 	}
 	ctx := context.Background()
-	m.delay.Record(ctx, delay.Seconds())
+	tenant = m.tenants.label(tenant)
+	m.delay.Record(ctx, delay.Seconds(), labels("tenant", tenant))
 	word := string(status)
 	if err != nil {
 		word = "error"
-		m.driverErrors.Add(ctx, 1, labels("kind", kindOf(err)))
+		m.driverErrors.Add(ctx, 1, labels("tenant", tenant, "kind", kindOf(err)))
 	}
 	m.stepTime.Record(ctx, took.Seconds(), labels("status", word))
 	m.series.mu.Lock()
