@@ -233,7 +233,8 @@ type Item struct {
 
 // A Checking has steps of an agent judged by guards, one after the other.
 type Checking struct {
-	Config  json.RawMessage   `json:"config" doc:"guards, as a guards file has them"`
+	Config  json.RawMessage   `json:"config,omitempty" doc:"guards, as a guards file has them"`
+	Guard   string            `json:"guard,omitempty" maxLength:"100" doc:"in place of them the name of guards that the server knows"`
 	Profile string            `json:"profile,omitempty" enum:"compat,strict" doc:"of guards that do not say; compat without it"`
 	Steps   []json.RawMessage `json:"steps" minItems:"1" maxItems:"1000" doc:"as dialai check reads them"`
 }

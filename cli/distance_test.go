@@ -35,6 +35,7 @@ var notAtServer = map[string]string{
 	"analyze":      "it reads files only",
 	"bench":        "it plays with made-up voters, and has no store",
 	"budget":       "it reads files only",
+	"check_at":     "it is about --server itself, and the guards that it knows",
 	"check":        "it judges steps by a file of guards, and has no store",
 	"distance":     "it is about --server itself, and runs there already",
 	"gone":         "it is about the memory store, which ends with its process",
@@ -295,9 +296,9 @@ func TestScriptAtDistance(t *testing.T) {
 }
 
 // serveScript starts dialai serve for a script that names it by --server.
-func serveScript(ts *testscript.TestScript, _ bool, _ []string) {
+func serveScript(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.Getenv("WORK")
-	server, err := startServer("dialai", []string{"DIALAI_WEBHOOK_ALLOW=127.0.0.1", "XDG_DATA_HOME=" + ts.Getenv("XDG_DATA_HOME"), "HOME=" + dir, "PATH=" + ts.Getenv("PATH")}, dir, ts.Defer)
+	server, err := startServer("dialai", []string{"DIALAI_WEBHOOK_ALLOW=127.0.0.1", "XDG_DATA_HOME=" + ts.Getenv("XDG_DATA_HOME"), "HOME=" + dir, "PATH=" + ts.Getenv("PATH")}, dir, ts.Defer, args...)
 	ts.Check(err)
 	ts.Setenv("SERVER", server)
 }

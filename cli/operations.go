@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/remote"
 	"github.com/dialai/dialai/cli/internal/serving"
@@ -115,6 +116,16 @@ func (a *app) distantClient() (*client.Client, func(error) error, error) {
 		return nil, nil, err
 	}
 	return far.Client, far.Told, nil
+}
+
+// judgeAt judges steps at the server that --server names.
+func (a *app) judgeAt(ctx context.Context, in api.Checking) (api.Checked, error) {
+	far, err := remote.Open(ctx, a.App, nil)
+	if err != nil {
+		return api.Checked{}, err
+	}
+	out, err := far.Check(ctx, in)
+	return out, far.Told(err)
 }
 
 // engine builds the runner that the environment and the flags describe.

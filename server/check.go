@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 )
 
 type checkIn struct{ Body api.Checking }
@@ -22,7 +23,7 @@ func (s *Server) registerCheck() {
 
 // check judges steps, each with those before it.
 func (s *Server) check(_ context.Context, _ *Principal, in *checkIn) (*checkOut, error) {
-	config, err := parseGuards("config.json", in.Body.Config, guard.Profile(cmp.Or(in.Body.Profile, string(guard.Compat))))
+	config, err := s.guardsFor(&in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +47,23 @@ func (s *Server) check(_ context.Context, _ *Principal, in *checkIn) (*checkOut,
 		out.Body.Verdicts[i] = guard.AppendResult(nil, v, metrics, config.Profile)
 	}
 	return out, nil
+}
+
+// guardsFor returns the guards by which steps are to be judged: those that come along, or that are
+// known here by a name.
+func (s *Server) guardsFor(in *api.Checking) (*guard.Config, error) {
+	switch {
+	case (in.Guard == "") == (in.Config == nil):
+		return nil, bad("bad_request", "the request needs guards as config, or the name of some as guard: one of them")
+	case in.Guard == "":
+		return parseGuards("config.json", in.Config, guard.Profile(cmp.Or(in.Profile, string(guard.Compat))))
+	case in.Profile != "":
+		return nil, bad("bad_request", "/profile: guards that the server knows have theirs")
+	}
+	if config := s.config.Guards[in.Guard]; config != nil {
+		return config, nil
+	}
+	return nil, &session.NotFoundError{What: "Guards", ID: in.Guard}
 }
 
 // parseGuards reads guards; profile is that of guards that do not say.

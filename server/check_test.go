@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/strategies"
 )
 
@@ -71,6 +74,34 @@ func TestCheck(t *testing.T) {
 	} {
 		if r := d.do(localKey, "POST", "/v1/check", body); r.status != 400 || !strings.Contains(string(r.body), says) {
 			t.Errorf("%s: %d %s", body, r.status, r.body)
+		}
+	}
+}
+
+// TestCheckByName: steps are judged by guards that the server knows, as by the same that come along.
+func TestCheckByName(t *testing.T) {
+	strict, problems := guard.ParseAs([]byte(`{"limits":{"max_steps":1}}`), guard.Strict)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	d := newDesk(t, deskOptions{config: server.Config{Guards: map[string]*guard.Config{"strict": strict}}})
+	const steps = `"steps":[{"task_id":"t","output":"a"},{"task_id":"t","output":"b"}]`
+	var known, sent api.Checked
+	d.want(200, "POST", "/v1/check", `{"guard":"strict",`+steps+`}`).into(t, &known)
+	d.want(200, "POST", "/v1/check", `{"config":{"limits":{"max_steps":1}},"profile":"strict",`+steps+`}`).into(t, &sent)
+	for i := range sent.Verdicts {
+		if got, want := times.ReplaceAllString(string(known.Verdicts[i]), ""), times.ReplaceAllString(string(sent.Verdicts[i]), ""); got != want || (i == 1) != strings.Contains(got, "max_steps") {
+			t.Errorf("step %d is judged\n%s, want\n%s", i, got, want)
+		}
+	}
+	for body, want := range map[string]string{
+		`{"guard":"none",` + steps + `}`:                      "404 not_found",
+		`{` + steps + `}`:                                     "400 bad_request",
+		`{"guard":"strict","config":{},` + steps + `}`:        "400 bad_request",
+		`{"guard":"strict","profile":"compat",` + steps + `}`: "400 bad_request",
+	} {
+		if r := d.do(localKey, "POST", "/v1/check", body); fmt.Sprint(r.status, " ", r.code()) != want {
+			t.Errorf("%s: %d %s, want %s", body, r.status, r.body, want)
 		}
 	}
 }

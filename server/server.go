@@ -27,6 +27,7 @@ import (
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/telemetry/prom"
@@ -85,6 +86,8 @@ type Config struct {
 	// Rates bound what a key may ask for; the zero value bounds nothing.
 	Rates   Rates
 	Version string
+	// Guards are those that steps may be judged by, by their names. None has a classifier.
+	Guards map[string]*guard.Config
 	// Registry has the arbiters of simulations that are somebody's own code, and Example returns a
 	// payload that the parameters of a transition are likely to accept; nil knows none.
 	Registry strategies.Registry

@@ -1,6 +1,8 @@
 package guards
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
@@ -45,12 +48,16 @@ const (
 // checkFlags are those of check.
 type checkFlags struct {
 	guards    string
+	named     string // guards of a server
 	stateful  bool
 	fakeClock bool
 }
 
-// CheckCommand returns dialai check.
-func CheckCommand(call *command.App) *cobra.Command {
+// A Judge judges steps at the server that --server names.
+type Judge func(ctx context.Context, in api.Checking) (api.Checked, error)
+
+// CheckCommand returns dialai check. far judges with --server.
+func CheckCommand(call *command.App, far Judge) *cobra.Command {
 	a := &app{call}
 	f := &checkFlags{}
 	cmd := &cobra.Command{
@@ -62,15 +69,23 @@ step, and steps of one task_id are judged with what was committed before; lines
 may also be {"op":"reset","task_id":…} or {"op":"gc","ttl_ms":…}.
 
 Files without a profile are judged as the published step guard judges them
-(profile compat).
+(profile compat). With --guard, at a server, one step is judged by guards that the
+server knows by a name (dialai serve --guards).
 
 Exit codes: 0 ok or warn, 1 retry, 2 abort, 3 wrong usage, file or input, 4
 escalate; with --stateful the worst of 3, 2, 4, 1, 0.`,
 		Example: `  echo '{"task_id":"t1","output":"done"}' | dialai check --guards guards.json
-  agent | dialai check --guards guards.json --stateful`,
-		RunE: func(*cobra.Command, []string) error { return a.check(f) },
+  agent | dialai check --guards guards.json --stateful
+  dialai check --guard strict --server https://decisions.example.com < step.json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.named != "" || a.Flags.Server != "" {
+				return a.checkAt(cmd.Context(), f, far)
+			}
+			return a.check(f)
+		},
 	}
 	GuardsFlag(cmd, &f.guards, "the guards `file`, JSON or YAML", "config")
+	cmd.Flags().StringVar(&f.named, "guard", "", "the `name` of guards that the server of --server knows")
 	cmd.Flags().BoolVar(&f.stateful, "stateful", false, "read a step a line, and remember them")
 	cmd.Flags().BoolVar(&f.fakeClock, "fake-clock", false, `let {"op":"advance_clock","ms":…} move the clock, for tests`)
 	return a.guardUsage(cmd)
@@ -156,15 +171,63 @@ func (a *app) loadGuards(path string) (*guard.Config, error) {
 	return ParseGuards(path, data)
 }
 
-func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
+// checkAt judges a step at a server.
+func (a *app) checkAt(ctx context.Context, f *checkFlags, far Judge) error {
+	switch {
+	case f.named == "":
+		return command.Fail(CheckInvalid, command.Hinted(errors.New("--guard is missing"), "it names guards that the server knows; without --server, --guards names a file"))
+	case a.Flags.Server == "":
+		return command.Fail(CheckInvalid, command.Hinted(errors.New("--guard names guards of a server: --server is missing"), "--guards names a file"))
+	case f.stateful:
+		return command.Fail(CheckInvalid, command.Hinted(errors.New("--stateful and --guard: a server remembers no steps"), "--guards judges a stream here"))
+	}
+	step, err := a.readStep()
+	if err != nil {
+		return err
+	}
+	if _, err := guard.ParseCheckInput(step); err != nil { // which no request may hold
+		return command.Fail(CheckInvalid, err)
+	}
+	out, err := far(ctx, api.Checking{Guard: f.named, Steps: []json.RawMessage{step}})
+	if err == nil && len(out.Verdicts) != 1 {
+		err = fmt.Errorf("the server has given %d verdicts on one step", len(out.Verdicts))
+	}
+	var said struct{ Status string }
+	if err == nil {
+		err = json.Unmarshal(out.Verdicts[0], &said)
+	}
+	if err != nil {
+		return command.Fail(CheckInvalid, err)
+	}
+	if _, err := a.Out.Write(append(text.Escaped(out.Verdicts[0]), '\n')); err != nil {
+		return err
+	}
+	for status, code := range checkCodes {
+		if status.String() == said.Status {
+			return command.Exit(code)
+		}
+	}
+	return nil
+}
+
+// readStep reads one step.
+func (a *app) readStep() ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(a.In, guardlog.MaxStep+1))
 	if err == nil && len(data) > guardlog.MaxStep {
 		err = fmt.Errorf("the step is larger than %d bytes", guardlog.MaxStep)
 	}
 	if err != nil {
-		return command.Fail(CheckInvalid, err)
+		return nil, command.Fail(CheckInvalid, err)
 	}
 	a.warnUnknown("stdin", data, map[string]bool{})
+	return data, nil
+}
+
+func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
+	data, err := a.readStep()
+	if err != nil {
+		return err
+	}
 	in, err := guard.ParseCheckInput(data)
 	if err != nil {
 		return command.Fail(CheckInvalid, err)

@@ -63,6 +63,7 @@ type serveFlags struct {
 	grace      time.Duration
 	oidc       server.OIDC
 	rates      server.Rates
+	guards     namedGuards
 	logLevel   string
 	logFormat  string
 	tools      toolFlags
@@ -122,6 +123,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.oidc.Audience, "oidc-audience", "", "the `name` of this server in tokens of the issuer (aud)")
 	flags.Var((*oidcRoles)(&f.oidc.Roles), "oidc-roles", `what claims of a token are good for, as `+"`JSON`"+`: [{"claim":"groups","value":"finance","role":"human","machines":["*"]}]`)
 	flags.StringVar(&f.oidc.HumanClaim, "human-claim", "", "the `claim` of a token that names the human as whom its owner rules")
+	flags.Var(&f.guards, "guards", "guards that steps may be judged by here (dialai check --guard), as `JSON`: {\"strict\": \"guards.json\"}")
 	flags.StringVar(&f.control, "control", "", "the `file` in which the server keeps what it must remember (default: that of the store, with .control behind its name)")
 	flags.StringVar(&f.cert, "tls-cert", "", "a `file` with the certificate of the server")
 	flags.StringVar(&f.key, "tls-key", "", "a `file` with the key of that certificate")
@@ -224,7 +226,12 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	known, err := a.knownGuards(f.guards)
+	if err != nil {
+		return err
+	}
 	h, err := a.assemble(ctx, f, remembers, log, func(c *server.Config) {
+		c.Guards = known
 		c.Control, c.Who, c.Webhooks, c.MCP = remembers, who, maker, f.tools.config(key)
 		c.MCP.Desk = strings.TrimSuffix(cmp.Or(a.Env("DIALAI_PUBLIC_URL"), urlOf(listeners[0].Addr(), f.cert != "")), "/")
 		if strings.HasPrefix(c.MCP.Desk, "unix:") {

@@ -125,7 +125,7 @@ func (a *app) readConfig(f *serveFlags, known map[string]*pflag.Flag) error {
 }
 
 // kindsOfFlags are what flags of a type take.
-var kindsOfFlags = map[string]string{"string": "a text", "stringArray": "a list of texts", "int": "a whole number", "float64": "a number", "duration": "a time such as 30s", "bool": "true or false", "json": "a list of {claim, value, role, machines}"}
+var kindsOfFlags = map[string]string{"string": "a text", "stringArray": "a list of texts", "int": "a whole number", "float64": "a number", "duration": "a time such as 30s", "bool": "true or false", "json": "a list of {claim, value, role, machines}", "guards": "an object of names, each with a file"}
 
 // oidcRoles are what claims of tokens are good for, as a flag and a setting.
 type oidcRoles []server.OIDCRole
@@ -156,7 +156,7 @@ func (r *oidcRoles) Type() string { return "json" }
 
 // textsOf returns a value as a flag of a type takes it.
 func textsOf(value json.RawMessage, kind string) (texts []string, ok bool) {
-	if kind == "json" {
+	if kind == "json" || kind == "guards" {
 		return []string{string(value)}, true
 	}
 	several := kind == "stringArray"
