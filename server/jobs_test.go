@@ -505,9 +505,15 @@ func TestAdoptions(t *testing.T) {
 	if len(got.Adopted) != 1 || got.Adopted[0].Pairs != 10 || got.Adopted[0].SpecialistID != "carol" || got.Adopted[0].Tried != 2 || fmt.Sprint(got) != fmt.Sprint(again) {
 		t.Errorf("adopted: %+v, and again %+v", got, again)
 	}
+	// Of a back-test of all machines what is adopted is that of the one.
+	d.decided(reviewed, "pay")
+	all := d.ended(d.ask(`{"kind":"backtest"` + bayes + `}`).JobID).JobID
+	if d.want(200, "POST", path, adopt(all, "carol")).into(t, &again); len(again.Adopted) != 1 || again.Adopted[0].Machine != "desk" {
+		t.Errorf("of all machines: %+v", again)
+	}
 	var events api.List[api.Event]
 	d.want(200, "GET", "/v1/sessions/"+s.SessionID+"/events?kinds=policy_adopted&payload=full", "").into(t, &events)
-	if len(events.Items) != 1 || !strings.Contains(string(events.Items[0].Data), `"method":"key"`) || !strings.Contains(string(events.Items[0].Data), "it was right") {
+	if len(events.Items) != 2 || !strings.Contains(string(events.Items[0].Data), `"method":"key"`) || !strings.Contains(string(events.Items[0].Data), "it was right") {
 		t.Errorf("the log has %+v", events.Items)
 	}
 }
