@@ -254,3 +254,28 @@ func TestAHumanWithATokenRules(t *testing.T) {
 		t.Errorf("without an issuer: %d", r.status)
 	}
 }
+
+// TestTenantOfTokens: the first role that somebody has says whose they are, and roles of other
+// tenants are nothing to them.
+func TestTenantOfTokens(t *testing.T) {
+	i := startIDP(t)
+	o := i.settings()
+	o.Roles = []server.OIDCRole{
+		{Claim: "groups", Value: "finance", Tenant: "acme", Grant: control.Grant{Role: control.Viewer, Machines: []string{"expense-*"}}},
+		{Claim: "groups", Value: "staff", Tenant: "beta", Grant: control.Grant{Role: control.Admin, Machines: []string{"*"}}},
+	}
+	who := issued(t, i, o)
+	for groups, want := range map[string]string{"finance staff": "acme viewer", "staff": "beta admin", "none": "default "} {
+		p, err := who.Authenticate(t.Context(), i.token(t, jose.RS256, i.claims(map[string]any{"groups": strings.Fields(groups)})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Tenant + " "
+		for _, g := range p.Grants {
+			got += string(g.Role)
+		}
+		if got != want || p.Installation {
+			t.Errorf("who is in %s is %q, want %q", groups, got, want)
+		}
+	}
+}
