@@ -157,6 +157,7 @@ func New(c Config) *Server {
 	s.register()
 	s.describeCallback()
 	s.open()
+	s.illustrate()
 	s.plain(mux)
 	s.mux = mux
 	s.inner = s.recorded(mux)
@@ -319,7 +320,13 @@ func (s *Server) open() {
 	asked := map[string]bool{}
 	for _, item := range s.api.OpenAPI().Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
-			if op == nil || op.RequestBody == nil {
+			if op == nil {
+				continue
+			}
+			if made, there := op.Responses["201"], op.Responses["200"]; made != nil && there != nil && made.Content == nil {
+				made.Content = there.Content // the same, of what was made
+			}
+			if op.RequestBody == nil {
 				continue
 			}
 			for _, media := range op.RequestBody.Content {

@@ -22,7 +22,7 @@ type DecisionRecord struct {
 	IsHuman           bool                        `json:"isHuman"`
 	Proposals         []json.RawMessage           `json:"proposals"`
 	AlignmentSnapshot map[string]exact.Billionths `json:"alignmentSnapshot"`
-	ConsensusMargin   *exact.Billionths           `json:"consensusMargin"` // null if a human forced it
+	ConsensusMargin   *exact.Billionths           `json:"consensusMargin" nullable:"true"` // null if a human forced it
 	Threshold         machine.Threshold           `json:"threshold"`
 	Timestamp         specialist.Time             `json:"timestamp"`
 	Kind              string                      `json:"kind"`
