@@ -71,7 +71,7 @@ func (m *Memory) Begin(ctx context.Context, r Receipt, e Entry) (Begun, error) {
 	defer m.mu.Unlock()
 	hash := r.Key.Hash()
 	stored := m.receipts[hash]
-	begun, err := stored.Meet(r, stored != nil && (!m.live[stored.Process] || m.lost[hash]))
+	begun, err := stored.Repeat(r, stored != nil && (!m.live[stored.Process] || m.lost[hash]))
 	if err != nil {
 		return Begun{}, err
 	}

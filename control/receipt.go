@@ -118,11 +118,11 @@ type StoredReceipt struct {
 	Answer  *Answer // nil until it has ended
 }
 
-// Meet returns what becomes of a request where there is a receipt, nil for none: it is
+// Repeat returns what becomes of a request where there is a receipt, nil for none: it is
 // the rule that each Store goes by. gone says that the process which has begun it is no
-// more, or has failed to end it. If Meet returns neither an answer nor an error, the
+// more, or has failed to end it. If Repeat returns neither an answer nor an error, the
 // receipt is to be replaced.
-func (s *StoredReceipt) Meet(r Receipt, gone bool) (Begun, error) {
+func (s *StoredReceipt) Repeat(r Receipt, gone bool) (Begun, error) {
 	switch {
 	case s == nil || s.Expired(r.At) && (s.Answer != nil || gone):
 		return Begun{}, nil

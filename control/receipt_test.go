@@ -37,8 +37,8 @@ func TestReceiptKeyID(t *testing.T) {
 	}
 }
 
-// TestMeet is the table of what becomes of a request where there is a receipt.
-func TestMeet(t *testing.T) {
+// TestRepeat is the table of what becomes of a request where there is a receipt.
+func TestRepeat(t *testing.T) {
 	const day = control.ReceiptLifetime
 	body, other := control.HashOf("a"), control.HashOf("b")
 	answer := &control.Answer{Status: 201}
@@ -63,7 +63,7 @@ func TestMeet(t *testing.T) {
 		"answered a day ago":             {&control.StoredReceipt{Body: body, Answer: answer}, false, body, day, control.Begun{}, nil},
 		"answered a day ago, other body": {&control.StoredReceipt{Body: body, Answer: answer}, false, other, day, control.Begun{}, nil},
 	} {
-		got, err := c.stored.Meet(control.Receipt{Body: c.body, At: c.at}, c.gone)
+		got, err := c.stored.Repeat(control.Receipt{Body: c.body, At: c.at}, c.gone)
 		if got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %+v, %v, want %+v, %v", name, got, err, c.want, c.err)
 		}

@@ -152,6 +152,7 @@ func TestHistoryWithheld(t *testing.T) {
 		t.Errorf("orders in state review may give %+v", who)
 	}
 	d.want(404, "GET", "/v1/machines/nothing/humans?state=review", "")
+	d.want(400, "GET", "/v1/machines/audited/humans", "") // of which state?
 	d.want(200, "POST", review, `{"transitionName":"pay","specialistId":"carol"}`)
 	if d.want(200, "GET", path+"/explain", "").into(t, &why); len(why.Votes) != 1 {
 		t.Errorf("once it was reviewed, it is explained as %+v", why)

@@ -227,6 +227,9 @@ func (s *Server) humansIn(ctx context.Context, p *Principal, in *humansIn) (*hum
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
+	if in.StateName == "" {
+		return nil, bad("bad_request", "state is missing: the humans of which state?")
+	}
 	ids, declared, err := tenantOf(ctx).Runner.HumansIn(ctx, in.Name, machine.StateName(in.StateName))
 	return &humansOut{api.Deciders{Humans: append([]string{}, ids...), Declared: declared}}, err
 }

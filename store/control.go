@@ -203,7 +203,7 @@ func (b *beginning) write(ctx context.Context) error {
 		c.mu.Unlock()
 		gone = b.found.Process == b.gone || b.found.Process == c.process() && own.lost && own.n == last
 	}
-	if b.begun, err = b.found.Meet(b.receipt, gone); err != nil {
+	if b.begun, err = b.found.Repeat(b.receipt, gone); err != nil {
 		return skip(err)
 	}
 	if b.begun.Answer != nil {
