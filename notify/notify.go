@@ -58,6 +58,10 @@ type Config struct {
 	// Post sends a body to an address; nil sends it over package webhook's transport, under
 	// the Policy.
 	Post func(ctx context.Context, address string, headers []webhook.Header, body []byte) (webhook.Reply, error)
+	// Attempted is told of each attempt once it is recorded: "delivered", "failed" if it is made
+	// again, "dead" if not, "gone" if the address wants to be told nothing any more; nil is told
+	// nothing. It is called concurrently.
+	Attempted func(result string)
 }
 
 type poster = func(ctx context.Context, address string, headers []webhook.Header, body []byte) (webhook.Reply, error)
@@ -295,10 +299,42 @@ func (n *Notifier) send(ctx context.Context, l *line, d control.Delivery) {
 	case err != nil:
 		l.next = 0 // the next look finds it
 		n.config.Log.Warn("what came of an attempt is not recorded: it is made again", "webhook", hook.ID, "delivery", d.ID, "error", err)
-	case a.Off != "":
-		l.hook.Off = a.Off
+	default:
+		if a.Off != "" {
+			l.hook.Off = a.Off
+		}
+		if n.config.Attempted != nil {
+			n.config.Attempted(resultOf(&a))
+		}
 	}
 	n.told()
+}
+
+// resultOf returns in a word what came of an attempt.
+func resultOf(a *control.Attempt) string {
+	switch {
+	case a.Done:
+		return "delivered"
+	case a.Off == control.OffGone:
+		return "gone"
+	case a.NextAt == 0:
+		return "dead"
+	}
+	return "failed"
+}
+
+// Backlog returns how many messages are to be delivered to webhooks that are on, as the last look
+// found them: what of the log no webhook was walked over yet is not in it. It is 0 while another
+// process delivers.
+func (n *Notifier) Backlog() (messages int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range n.lines {
+		if l.hook.Off == "" {
+			messages += l.hook.Pending
+		}
+	}
+	return messages
 }
 
 // record records what came of an attempt, in the audit log too if it switches the webhook off.

@@ -348,9 +348,13 @@ func TestSchedule(t *testing.T) {
 		id := w.hook(func(in *api.NewWebhook) { in.Types = []string{"session.started"} })
 		w.answer = func(request) webhook.Reply { return webhook.Reply{Status: http.StatusFound} }
 		w.start(claims)
-		w.deliver(40 * time.Hour)
+		var told []string
+		w.deliver(40*time.Hour, func(c *notify.Config) { c.Attempted = func(result string) { told = append(told, result) } })
 		if len(w.got) != 8 {
 			t.Fatalf("there were %d attempts, want 8", len(w.got))
+		}
+		if got := strings.Join(told, " "); got != strings.Repeat("failed ", 7)+"dead" {
+			t.Errorf("whoever watches is told %s", got)
 		}
 		for i, wait := range []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour} {
 			first, next := w.got[i], w.got[i+1]
@@ -410,6 +414,54 @@ func TestAnswers(t *testing.T) {
 					t.Errorf("it is asked again after %v, want %v to %v", d, c.least, c.most)
 				}
 			})
+		})
+	}
+}
+
+// TestAttemptsAreTold: whoever watches is told what came of each attempt, and how many messages are
+// still to be delivered.
+func TestAttemptsAreTold(t *testing.T) {
+	for _, c := range []struct {
+		status  int
+		want    string
+		backlog int64
+	}{
+		{204, "delivered", 0},
+		{500, "failed failed", 1},
+		{410, "gone", 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.hook(func(in *api.NewWebhook) { in.Types = []string{"session.started"} })
+			w.answer = func(request) webhook.Reply { return webhook.Reply{Status: c.status} }
+			w.start(claims)
+			var mu sync.Mutex
+			var told []string
+			n := notify.New(notify.Config{Control: w.control, Seal: w.maker.Seal, Post: w.post, Attempted: func(result string) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, result)
+			}})
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- n.Run(ctx, notify.Tenant{Name: "default", Runner: w.runner}) }()
+			time.Sleep(time.Minute)
+			if b := n.Backlog(); b != c.backlog {
+				t.Errorf("after %d there are %d to be delivered, want %d", c.status, b, c.backlog)
+			}
+			no := false
+			off, err := w.maker.Changed(w.webhook(id), api.WebhookChange{Enabled: &no})
+			w.ok(err)
+			w.ok(w.control.Commit(t.Context(), control.Changes{Webhook: &off}))
+			time.Sleep(2 * time.Second)
+			if b := n.Backlog(); b != 0 {
+				t.Errorf("switched off there are %d to be delivered", b)
+			}
+			w.ok(<-done)
+			if got := strings.Join(told, " "); got != c.want {
+				t.Errorf("after %d it is told %s, want %s", c.status, got, c.want)
+			}
 		})
 	}
 }

@@ -136,6 +136,31 @@ func TestStreamsAreCounted(t *testing.T) {
 	count(0)
 }
 
+// TestCatchingUpIsCounted: a stream is counted that has to read the store, once for all the pages of
+// it, and none that reads what is kept in memory.
+func TestCatchingUpIsCounted(t *testing.T) {
+	d := counted(t, false)
+	at := d.reached()
+	for range 300 {
+		d.begin(reviewed) // more than one page
+	}
+	now := d.hear(at, localKey, "/v1/events", "")
+	s := d.begin(reviewed)
+	now.next()
+	if got := scrape(d)["dialai_sse_catchup_total"]; len(got) != 0 {
+		t.Errorf("who listens from now on is counted as %v", got)
+	}
+	behind := d.hear(at, localKey, "/v1/machines/claims/events", "0")
+	for e := behind.next(); !strings.Contains(e.data, s.SessionID); e = behind.next() {
+		if e.kind == "" {
+			t.Fatal("the stream has ended")
+		}
+	}
+	if got := scrape(d)["dialai_sse_catchup_total"]; len(got) != 1 || got["machine"] != 1 {
+		t.Errorf("who has read the store is counted as %v, want once", got)
+	}
+}
+
 // TestMetricsPermission: the numbers are for whoever may read.
 func TestMetricsPermission(t *testing.T) {
 	d := counted(t, false)

@@ -236,10 +236,14 @@ func (s *Server) next(ctx context.Context, t *tail) (entries []*entry, news <-ch
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	if t.read == nil {
+	begins := t.read == nil
+	if begins {
 		t.read = newFolds(tenantOf(ctx).Runner)
 	}
 	entries, err = readPage(ctx, tenantOf(ctx).Runner.Store(), t.read, t.place)
+	if begins && len(entries) > 0 {
+		s.config.Metrics.CaughtUp(ctx, t.kind())
+	}
 	return entries, news, err
 }
 

@@ -122,7 +122,7 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 		return err
 	}
 	defer h.close()
-	if h.tells, err = a.notifier(remembers, maker, "", log); err != nil {
+	if h.tells, err = a.notifier(remembers, maker, "", log, h.watched); err != nil {
 		return err
 	}
 	ctx, left := context.WithCancel(ctx)

@@ -243,7 +243,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	}
 	defer h.close()
 	defer h.watched.metrics.Close()
-	if h.tells, err = a.notifier(remembers, maker, urlOf(listeners[0].Addr(), f.cert != ""), log); err != nil {
+	if h.tells, err = a.notifier(remembers, maker, urlOf(listeners[0].Addr(), f.cert != ""), log, h.watched); err != nil {
 		return err
 	}
 	if f.listening != nil {
@@ -278,18 +278,20 @@ func (h *assembled) close() (err error) {
 }
 
 // notifier returns what tells webhooks. here is where the server listens.
-func (a *app) notifier(remembers control.Store, maker *notify.Maker, here string, log *slog.Logger) (*notify.Notifier, error) {
+func (a *app) notifier(remembers control.Store, maker *notify.Maker, here string, log *slog.Logger, watched *watching) (*notify.Notifier, error) {
 	if strings.HasPrefix(here, "unix:") {
 		here = "" // no browser gets there
 	}
-	c := notify.Config{Control: remembers, Seal: maker.Seal, Policy: maker.Policy, PublicURL: cmp.Or(a.Env("DIALAI_PUBLIC_URL"), here), Log: log}
+	c := notify.Config{Control: remembers, Seal: maker.Seal, Policy: maker.Policy, PublicURL: cmp.Or(a.Env("DIALAI_PUBLIC_URL"), here), Log: log, Attempted: watched.metrics.Delivered}
 	if file, ok := remembers.(*store.Control); ok {
 		var err error
 		if c.Lock, err = file.DeliveryLock(); err != nil {
 			return nil, err
 		}
 	}
-	return notify.New(c), nil
+	tells := notify.New(c)
+	watched.tells.Store(tells)
+	return tells, nil
 }
 
 // assemble makes a server. more says what of its Config the flags do not; whoever has it closes it.

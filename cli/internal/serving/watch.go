@@ -3,11 +3,13 @@ package serving
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/internal/telemetry/prom"
 	"github.com/dialai/dialai/internal/telemetry/spans"
+	"github.com/dialai/dialai/notify"
 	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/session"
 )
@@ -22,6 +24,7 @@ type watching struct {
 	names   []string     // of the tenants
 	engines []*command.Engine
 	driver  *driver.Driver
+	tells   atomic.Pointer[notify.Notifier]
 }
 
 // watch has what the engine does counted and traced.
@@ -40,6 +43,12 @@ func (a *app) watch() (*watching, error) {
 			}
 			mode := w.driver.Status().Mode
 			return list, mode == driver.Driving || mode == driver.Stalled
+		},
+		Backlog: func() int64 {
+			if tells := w.tells.Load(); tells != nil {
+				return tells.Backlog()
+			}
+			return 0
 		},
 	})
 	if err != nil {

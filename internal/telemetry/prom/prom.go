@@ -36,7 +36,9 @@ type Config struct {
 	// Driver returns what carries sessions on: how much there is to do for each tenant, and
 	// whether this process drives.
 	Driver func() (loads []Load, driving bool)
-	Now    func() time.Time // nil means time.Now
+	// Backlog returns how many messages to webhooks this process has to deliver.
+	Backlog func() int64
+	Now     func() time.Time // nil means time.Now
 }
 
 // A Load is how many sessions of a tenant are ready, and how many are stepped.
@@ -56,6 +58,7 @@ type Metrics struct {
 
 	requests, authFailures, rateLimited, replays, callbacks   metric.Int64Counter
 	asks, verdicts, driverErrors, storeErrors, dropped, tools metric.Int64Counter
+	catchUps, deliveries, dead                                metric.Int64Counter
 	inFlight, subscribers                                     metric.Int64UpDownCounter
 	requestTime, stepTime, delay, askTime, commitTime, batch  metric.Float64Histogram
 }
@@ -137,6 +140,9 @@ func (m *Metrics) instruments(k *making) error {
 	m.replays = k.counter("idempotent_replays_total", "Requests that were answered as the first time.")
 	m.subscribers = k.level("sse_subscribers", "Streams of events that are open.")
 	m.dropped = k.counter("sse_dropped_total", "Streams that ended because their reader was too slow or gone.")
+	m.catchUps = k.counter("sse_catchup_total", "Times that a stream read the store, since what came next was not kept in memory.")
+	m.deliveries = k.counter("webhook_deliveries_total", "Attempts to deliver a message to a webhook.")
+	m.dead = k.counter("webhook_dead_total", "Messages to webhooks that were given up.")
 	m.asks = k.counter("asks_total", "Asks of specialists that came to an end.")
 	m.askTime = k.histogram("ask_duration_seconds", "How long answers took, as far as they say so.", seconds)
 	m.verdicts = k.counter("guard_verdicts_total", "What guards said of steps that were about to be executed.")
@@ -155,6 +161,12 @@ func (m *Metrics) instruments(k *making) error {
 	}
 	m.readLive(k)
 	m.readDriver(k)
+	k.read("webhook_backlog", "Messages to webhooks that are to be delivered.", false, func(_ context.Context, o metric.Float64Observer) error {
+		if m.config.Backlog != nil {
+			o.Observe(float64(m.config.Backlog()))
+		}
+		return nil
+	})
 	return errors.Join(k.errs...)
 }
 

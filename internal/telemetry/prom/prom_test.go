@@ -108,3 +108,26 @@ func TestOtherWords(t *testing.T) {
 	none.Request(t.Context())("", "", 0, false, 0)
 	none.Stepped("", "m", "", nil, 0, 0) // nil counts nothing, and does not panic
 }
+
+// TestDeliveries: attempts are counted by what came of them, those of messages that are given up
+// as dead, too, and what is to be delivered is as it is said to be.
+func TestDeliveries(t *testing.T) {
+	backlog := int64(7)
+	m, err := New(Config{Backlog: func() int64 { return backlog }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, result := range []string{"delivered", "delivered", "failed", "dead", "gone", "https://example.com"} {
+		m.Delivered(result)
+	}
+	for family, want := range map[string]string{
+		"dialai_webhook_deliveries_total": "map[result=dead:1 result=delivered:2 result=failed:1 result=gone:1 result=other:1]",
+		"dialai_webhook_dead_total":       "map[:2]",
+		"dialai_webhook_backlog":          "map[:7]",
+	} {
+		if got := fmt.Sprint(scraped(t, m, family)); got != want {
+			t.Errorf("%s is %s, want %s", family, got, want)
+		}
+	}
+}

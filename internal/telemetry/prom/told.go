@@ -87,6 +87,26 @@ func (m *Metrics) Stream(ctx context.Context, kind string) (done func(dropped bo
 	}
 }
 
+// CaughtUp notes that a stream of events of a kind has read the store, since what came next for
+// it was not kept in memory.
+func (m *Metrics) CaughtUp(ctx context.Context, kind string) {
+	if m != nil {
+		m.catchUps.Add(ctx, 1, labels("kind", oneOf(kind, "machine", "inbox", "all")))
+	}
+}
+
+// Delivered notes an attempt to deliver a message to a webhook: "delivered", "failed" if it is
+// made again, "dead" if not, "gone" if the webhook wants to be told nothing any more.
+func (m *Metrics) Delivered(result string) {
+	if m == nil {
+		return
+	}
+	m.deliveries.Add(context.Background(), 1, labels("result", oneOf(result, "delivered", "failed", "dead", "gone")))
+	if result == "dead" || result == "gone" {
+		m.dead.Add(context.Background(), 1)
+	}
+}
+
 // Tool notes a request of the Model Context Protocol. The method and the tool are of the
 // server's own, or "other".
 func (m *Metrics) Tool(ctx context.Context, method, tool, result string) {
