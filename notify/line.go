@@ -77,6 +77,7 @@ func (l *line) walk(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
+				l.notifier.trace(&d, h)
 				tell = append(tell, d)
 			}
 		}

@@ -84,9 +84,12 @@ func after(attempts int, asked time.Duration) time.Duration {
 const gone = 410
 
 // attempt sends a delivery once, and says what came of it.
-func (n *Notifier) attempt(ctx context.Context, hook *control.Webhook, d *control.Delivery) control.Attempt {
+func (n *Notifier) attempt(ctx context.Context, hook *control.Webhook, d *control.Delivery, traceparent string) control.Attempt {
 	a := control.Attempt{DeliveryID: d.ID, WebhookID: hook.ID, Before: d.Attempts, At: now()}
 	headers, err := n.headers(hook, d)
+	if traceparent != "" {
+		headers = append(headers, webhook.Header{Name: "Traceparent", Value: traceparent})
+	}
 	var reply webhook.Reply
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, attemptFor)

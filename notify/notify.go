@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/seal"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
@@ -41,6 +42,7 @@ type Notifier struct {
 
 	mu      sync.Mutex
 	lines   map[string]*line
+	traces  *lru.Cache[string, string] // by delivery
 	tenants []*tenant
 	work    sync.WaitGroup
 }
@@ -62,6 +64,10 @@ type Config struct {
 	// again, "dead" if not, "gone" if the address wants to be told nothing any more; nil is told
 	// nothing. It is called concurrently.
 	Attempted func(result string)
+	// Traceparent returns the header traceparent of messages about what was just committed to a
+	// session, "" for none. A message has the same on every attempt that this Notifier makes. nil
+	// means none.
+	Traceparent func(specialist.SessionID) string
 }
 
 type poster = func(ctx context.Context, address string, headers []webhook.Header, body []byte) (webhook.Reply, error)
@@ -88,6 +94,7 @@ const (
 	pageSize   = 256                                      // records of a page
 	pageBytes  = 1 << 20                                  // or so many bytes
 	attemptFor = 15 * time.Second                         // an attempt may take so long
+	tracedFor  = specialist.Time(60 * 1000)               // then it is not known any more what has led to an event
 	failingFor = specialist.Time(5 * 24 * 60 * 60 * 1000) // then it is switched off
 )
 
@@ -99,7 +106,7 @@ func New(c Config) *Notifier {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Notifier{config: c, post: c.Post, wake: make(chan struct{}, 1), walks: make(chan struct{}, maxWalks), lines: map[string]*line{}}
+	n := &Notifier{config: c, post: c.Post, wake: make(chan struct{}, 1), walks: make(chan struct{}, maxWalks), lines: map[string]*line{}, traces: lru.New[string, string](remembered)}
 	if n.post == nil {
 		n.post = outbound(c.Policy)
 	}
@@ -283,8 +290,9 @@ func (n *Notifier) feed(ctx context.Context, l *line) {
 func (n *Notifier) send(ctx context.Context, l *line, d control.Delivery) {
 	n.mu.Lock()
 	hook := l.hook
+	traceparent, _ := n.traces.Get(d.ID)
 	n.mu.Unlock()
-	a := n.attempt(ctx, &hook, &d)
+	a := n.attempt(ctx, &hook, &d, traceparent)
 	var err error
 	if ctx.Err() == nil || a.Done {
 		err = n.record(context.WithoutCancel(ctx), &hook, a)
@@ -370,6 +378,18 @@ func (n *Notifier) save(ctx context.Context) {
 		if err := l.commit(ctx, &is.hook, nil, is.at); err != nil && !errors.Is(err, control.ErrStale) {
 			n.config.Log.Warn("the cursor of a webhook is not stored: some of the log is walked again", "webhook", is.hook.ID, "error", err)
 		}
+	}
+}
+
+// trace notes of which trace a delivery is that is about something new.
+func (n *Notifier) trace(d *control.Delivery, h *happening) {
+	if n.config.Traceparent == nil || now()-h.at > tracedFor {
+		return
+	}
+	if traceparent := n.config.Traceparent(h.session); traceparent != "" {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.traces.Put(d.ID, traceparent)
 	}
 }
 

@@ -466,6 +466,34 @@ func TestAttemptsAreTold(t *testing.T) {
 	}
 }
 
+// TestTraced: a message about what has just happened is of the trace that has led to it, on every
+// attempt; one about what happened long ago is of none.
+func TestTraced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		started := func(in *api.NewWebhook) { in.Types = []string{"session.started"} }
+		w.hook(started)
+		w.answer = func(request) webhook.Reply { return webhook.Reply{Status: 500} }
+		s := w.start(claims)
+		traced := func(c *notify.Config) {
+			asked := 0
+			c.Traceparent = func(id specialist.SessionID) string {
+				asked++
+				return fmt.Sprint(id == s.ID, asked)
+			}
+		}
+		w.deliver(time.Minute, traced)
+		time.Sleep(time.Minute)
+		w.hook(started)
+		w.deliver(time.Second, traced)
+		var got []string
+		for _, r := range w.got {
+			got = append(got, r.headers["Traceparent"])
+		}
+		w.want(got, []string{"true 1", "true 1", ""})
+	})
+}
+
 // TestFailing: what has had no success for five days is switched off, and goes on where it has
 // stopped once it is switched on again.
 func TestFailing(t *testing.T) {

@@ -14,10 +14,16 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/telemetry/spans"
 	"github.com/dialai/dialai/internal/text"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/server"
 )
 
 // eras are the versions of the protocol that clients speak: the newest with a handshake, and the
@@ -548,5 +554,36 @@ func TestEscapedTools(t *testing.T) {
 			clean("JSON-RPC", c.Text)
 		}
 		clean("JSON-RPC", "a"+said.Error.Message)
+	}
+}
+
+// TestTraceOfATool: a request of the protocol is of the trace that its _meta names, and so is what
+// it commits; one that names none is of the trace of its HTTP request.
+func TestTraceOfATool(t *testing.T) {
+	recorder, before := tracetest.NewSpanRecorder(), otel.GetTracerProvider()
+	defer otel.SetTracerProvider(before)
+	otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
+	traced := spans.New()
+	d := newDesk(t, deskOptions{configure: func(c *runner.Config) { c.Trace = traced.Part }, config: server.Config{Spans: traced}})
+	c := d.overHTTP(localKey, clientOptions{})
+	const traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
+	for _, meta := range []mcp.Meta{{"traceparent": "00-" + traceID + "-00f067aa0ba902b7-01"}, {"traceparent": 1}, nil} {
+		r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Meta: meta, Name: "create_session", Arguments: map[string]any{"machine": json.RawMessage(reviewed)}})
+		if err != nil || r.IsError {
+			t.Fatalf("%v %+v", err, r)
+		}
+	}
+	of := map[string][]string{}
+	for _, span := range recorder.Ended() {
+		if name := span.Name(); name == "tools/call create_session" || name == runner.PartCommit {
+			of[name] = append(of[name], span.SpanContext().TraceID().String())
+		}
+	}
+	for _, name := range []string{"tools/call create_session", runner.PartCommit} {
+		ids := of[name]
+		slices.Sort(ids)
+		if len(slices.Compact(slices.Clone(ids))) != 3 || !slices.Contains(ids, traceID) {
+			t.Errorf("%s is of %v, want one of %s and others of other traces", name, ids, traceID)
+		}
 	}
 }

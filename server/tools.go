@@ -30,6 +30,9 @@ func (s *Server) newTools() (*mcp.Server, error) {
 	c := s.config.MCP
 	c.API, c.Version, c.Log = operations{s}, s.config.Version, s.config.Log
 	c.Told = s.config.Metrics.Tool
+	if s.config.Spans != nil {
+		c.Trace = s.config.Spans.Call
+	}
 	c.MachineSchema, c.MachineGuide = string(machine.FileSchema()), docs.MachineFile
 	return mcp.New(c)
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -106,6 +107,10 @@ type Config struct {
 	// Told is told of each request: its method and tool ("" for none, or "other"), and whether it
 	// came to "ok", "refused" or "error"; nil is told nothing.
 	Told func(ctx context.Context, method, tool, result string)
+	// Trace begins the span of a request, of the trace that traceparent names; "" and what is none
+	// name none. The context is that of what the request does; end is called with what Told is. nil
+	// traces nothing.
+	Trace func(ctx context.Context, traceparent string) (_ context.Context, end func(method, tool, result string))
 }
 
 // A Server offers the tools. It may be used concurrently.
@@ -190,8 +195,16 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) 
 // permitted leaves out of the list of tools what the caller may not do.
 func (s *Server) permitted(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		end := func(string, string, string) {}
+		if s.config.Trace != nil {
+			ctx, end = s.config.Trace(ctx, traceparent(req))
+		}
 		result, err := next(ctx, method, req)
-		s.tell(ctx, method, req, result, err)
+		told, tool, came := s.cameOf(method, req, result, err)
+		if s.config.Told != nil {
+			s.config.Told(ctx, told, tool, came)
+		}
+		end(told, tool, came)
 		if list, ok := result.(*mcp.ListToolsResult); ok && err == nil {
 			caller := s.config.API.Caller(ctx)
 			list.Tools = slices.DeleteFunc(list.Tools, func(t *mcp.Tool) bool { return !s.tools[t.Name].offered(caller) })
@@ -203,15 +216,21 @@ func (s *Server) permitted(next mcp.MethodHandler) mcp.MethodHandler {
 // methods are those that are told of by their names.
 var methods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list", "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get", "subscriptions/listen"}
 
-// tell tells of a request.
-func (s *Server) tell(ctx context.Context, method string, req mcp.Request, result mcp.Result, err error) {
-	if s.config.Told == nil {
-		return
+// traceparent returns the trace that a request says it belongs to, in its _meta; "" if it says none.
+func traceparent(req mcp.Request) string {
+	if p := req.GetParams(); p != nil && !reflect.ValueOf(p).IsNil() {
+		text, _ := p.GetMeta()["traceparent"].(string) // what is no text names no trace
+		return text
 	}
-	name, came := "", "ok"
+	return ""
+}
+
+// cameOf returns what there is to tell of a request, in words that no client can choose.
+func (s *Server) cameOf(method string, req mcp.Request, result mcp.Result, err error) (told, tool, came string) {
+	came = "ok"
 	if call, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && call != nil {
-		if name = call.Name; s.tools[name] == nil {
-			name = "other"
+		if tool = call.Name; s.tools[tool] == nil {
+			tool = "other"
 		}
 	}
 	if called, ok := result.(*mcp.CallToolResult); ok && called != nil && called.IsError {
@@ -223,7 +242,7 @@ func (s *Server) tell(ctx context.Context, method string, req mcp.Request, resul
 	if !slices.Contains(methods, method) {
 		method = "other"
 	}
-	s.config.Told(ctx, method, name, came)
+	return method, tool, came
 }
 
 // called is what a client comes to that calls a tool.

@@ -289,6 +289,9 @@ func (a *app) notifier(remembers control.Store, maker *notify.Maker, here string
 			return nil, err
 		}
 	}
+	if watched.spans != nil {
+		c.Traceparent = watched.spans.Traceparent
+	}
 	tells := notify.New(c)
 	watched.tells.Store(tells)
 	return tells, nil

@@ -6,6 +6,7 @@ package spans
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel"
@@ -20,10 +21,11 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
-// A trace begins with a request, or with what its header traceparent names. What the request
+// A trace begins with a request, or with what its header traceparent names, or the member of
+// _meta of a request of the Model Context Protocol. What the request
 // commits to a session is part of it, and so is the step that the commit leads to, by whomever
 // it is made in this process: who committed last is remembered for each session. What services
-// and models are asked carries the trace on.
+// and models are asked carries the trace on, and so do messages to webhooks.
 
 const (
 	scope       = "github.com/dialai/dialai/internal/telemetry/spans"
@@ -68,6 +70,34 @@ func (s *Spans) Request(r *http.Request) (ctx context.Context, id string, end fu
 		}
 		span.End()
 	}
+}
+
+// Call begins the span of a request of the Model Context Protocol: of the trace that traceparent
+// names, else of that of ctx. end is called with the method and the tool, "" for none, and whether
+// it came to "ok", "refused" or "error".
+func (s *Spans) Call(ctx context.Context, traceparent string) (_ context.Context, end func(method, tool, result string)) {
+	ctx = propagator.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
+	ctx, span := s.tracer.Start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
+	return ctx, func(method, tool, result string) {
+		if span.IsRecording() {
+			span.SetName(strings.TrimSuffix(method+" "+tool, " "))
+			if result == "error" {
+				span.SetStatus(codes.Error, "") // not its text, which may hold what was said
+			}
+		}
+		span.End()
+	}
+}
+
+// Traceparent returns what names the trace of which something was last committed to a session by
+// this process, as W3C Trace Context writes it; "" if none is known.
+func (s *Spans) Traceparent(id specialist.SessionID) string {
+	s.mu.Lock()
+	last, _ := s.last.Get(id)
+	s.mu.Unlock()
+	carrier := propagation.MapCarrier{}
+	propagator.Inject(trace.ContextWithRemoteSpanContext(context.Background(), last), carrier)
+	return carrier["traceparent"]
 }
 
 // Part begins the span of a part of a step; it is the Trace of a runner.Config.

@@ -65,6 +65,12 @@ func TestTraceOfARequest(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("there is no span %v", want)
 	}
+	if told := s.Traceparent(part.Session); !strings.HasPrefix(told, "00-"+traceID+"-") {
+		t.Errorf("webhooks are told %q", told)
+	}
+	if told := s.Traceparent(specialist.SessionID{2}); told != "" {
+		t.Errorf("of a session of which nothing is known webhooks are told %q", told)
+	}
 	if _, err := target.Post(t.Context(), nil, []byte("{}")); err != nil || sent != "" {
 		t.Errorf("without a trace the service is told %q (%v)", sent, err)
 	}
