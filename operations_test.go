@@ -32,7 +32,8 @@ func TestOperationsNamesMetrics(t *testing.T) {
 		Live: func(context.Context) ([]session.LiveCount, error) {
 			return []session.LiveCount{{MachineName: "m", Status: session.NeedsHuman, Sessions: 1}}, nil
 		},
-		Driver: func() ([]prom.Load, bool) { return []prom.Load{{Tenant: "default", Ready: 1, Busy: 1}}, true },
+		Driver:  func() ([]prom.Load, bool) { return []prom.Load{{Tenant: "default", Ready: 1, Busy: 1}}, true },
+		Backlog: func() int64 { return 1 },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +74,8 @@ func use(t *testing.T, m *prom.Metrics) {
 	t.Helper()
 	ctx := t.Context()
 	m.Request(ctx)("/v1", "GET", 200, false, 0)
+	m.CaughtUp(ctx, "all")
+	m.Delivered("dead")
 	m.AuthFailed(ctx, true)
 	m.RateLimited(ctx, "read")
 	m.Callback(ctx, "accepted")
