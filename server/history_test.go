@@ -106,6 +106,12 @@ func TestHistoryWithheld(t *testing.T) {
 	if r := d.want(403, "GET", path+"/explain", ""); r.code() != "withheld" {
 		t.Errorf("the explanation of the open round: %s", r.body)
 	}
+	var ruled api.Ruled
+	if r := d.want(200, "POST", path+"/arbitration", `{}`); bytes.Contains(r.body, []byte("winningProposalId")) || bytes.Contains(r.body, []byte("Choosing first")) {
+		t.Errorf("the arbiter tells of the open round %s", r.body)
+	} else if r.into(t, &ruled); ruled.Arbitration.Executed || ruled.Arbitration.TransitionName != "" || ruled.Arbitration.Reasoning != "" || ruled.Arbitration.GuardReason != "" || ruled.Code != "audit" {
+		t.Errorf("what the arbiter would have decided is told: %+v", ruled)
+	}
 	for _, at := range []string{"/log?payload=full", "/audit", "/decisions", "/driver"} {
 		if r := d.want(200, "GET", path+at, ""); bytes.Contains(r.body, []byte(`bot`)) || bytes.Contains(r.body, []byte("pay")) {
 			t.Errorf("%s tells of the open round %s", at, r.body)

@@ -389,6 +389,13 @@ func (s *Server) arbitrate(ctx context.Context, p *Principal, in *arbitrateIn) (
 		r.RoundID = in.Body.RoundID
 	}
 	a, err := tenantOf(ctx).Runner.Decide(ctx, r)
+	if a.Session != nil && !a.Executed && a.Session.Withheld("") != "" {
+		if err != nil && s.problem(ctx, err).Code == "set_failed" { // it names the winner
+			return nil, forbidden("withheld", "it is shown once a human has ruled", "what was proposed in this round is withheld, and what the arbiter has made of it could not be executed")
+		}
+		// Whoever is to rule without sight of the proposals would see the arbiter's in this.
+		a = runner.Arbitration{ArbitrationID: a.ArbitrationID, SessionID: a.SessionID, RoundID: a.RoundID, Stale: a.Stale, Session: a.Session}
+	}
 	return s.ruled(ctx, p, a, err, in.For)
 }
 
