@@ -27,6 +27,9 @@ type Moving struct {
 	States map[machine.StateName]machine.StateName
 	// DryRun tells what would come of it, and changes nothing.
 	DryRun bool
+	// If, if it is not nil, is asked about the session that is to be moved; its error is
+	// returned, and nothing is changed.
+	If func(*session.Session) error
 }
 
 // Move lets a session that has not completed go on under another definition of the same
@@ -55,6 +58,9 @@ func (r *Runner) Move(ctx context.Context, id specialist.SessionID, m *machine.M
 		s, err := r.load(ctx, id)
 		if err != nil {
 			return nil, err
+		}
+		if err := holds(o.If, s); err != nil {
+			return s, err
 		}
 		p, err := r.plan(ctx, program.Like(s.Program))
 		if err != nil {

@@ -102,7 +102,7 @@ func (r *Runner) failed(ctx context.Context, id specialist.SessionID, err error)
 		return Tick{}, err
 	}
 	ctx = context.WithoutCancel(ctx) // or the next process would find out for itself
-	s, _, unrecorded := r.end(ctx, id, &session.Ended{Status: session.Failed, Code: session.CodePanic, Reason: p.reason()})
+	s, _, unrecorded := r.end(ctx, id, &session.Ended{Status: session.Failed, Code: session.CodePanic, Reason: p.reason()}, nil)
 	if _, again := errors.AsType[*PanicError](unrecorded); again { // the observer's, perhaps: it is told when all is durable
 		s, unrecorded = r.load(ctx, id)
 	}
@@ -142,12 +142,16 @@ func (p *PanicError) reason() string {
 
 // end ends a live session, whatever is missing to go on with it; a human may also give up
 // one that has failed. Any other that has ended already is returned as it is, with did
-// false.
-func (r *Runner) end(ctx context.Context, id specialist.SessionID, d *session.Ended) (after *session.Session, did bool, err error) {
+// false. If is asked about the session that is to end; nil asks nothing.
+func (r *Runner) end(ctx context.Context, id specialist.SessionID, d *session.Ended, If func(*session.Session) error) (after *session.Session, did bool, err error) {
 	err = r.contain(id, func() error {
 		for range maxRaces {
 			s, err := r.load(ctx, id)
 			if err != nil {
+				return err
+			}
+			if err := holds(If, s); err != nil {
+				after = s
 				return err
 			}
 			if after = s; !s.Status.Live() && !(s.Status == session.Failed && d.Code == session.CodeCancelled) {

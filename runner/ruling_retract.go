@@ -28,6 +28,9 @@ type Retracting struct {
 	SpecialistID machine.SpecialistID // one of those who ruled
 	Note         string               // why; required
 	Actor        *session.Actor       // who that is, for the record; nil if that is not said
+	// If, if it is not nil, is asked about the session as it is; its error is returned, and nothing
+	// is changed.
+	If func(*session.Session) error
 }
 
 // Retract takes back an executed ruling of the human who says so: what it has taught leaves
@@ -49,6 +52,9 @@ func (r *Runner) Retract(ctx context.Context, in Retracting) (*session.Session, 
 		s, err := r.load(ctx, in.SessionID)
 		if err != nil {
 			return nil, err
+		}
+		if err := holds(in.If, s); err != nil {
+			return s, err
 		}
 		after, err := r.retractOnce(ctx, s, in)
 		if !errors.Is(err, session.ErrStale) {

@@ -214,7 +214,7 @@ func (r *Runner) stopSteps(ctx context.Context, id specialist.SessionID, code, r
 
 // stopRun stops a session because a limit of the run was reached.
 func (r *Runner) stopRun(ctx context.Context, id specialist.SessionID, code, reason string) (Result, error) {
-	s, _, err := r.end(ctx, id, &session.Ended{Status: session.Stopped, Code: code, Reason: reason})
+	s, _, err := r.end(ctx, id, &session.Ended{Status: session.Stopped, Code: code, Reason: reason}, nil)
 	if err != nil {
 		return Result{}, err
 	}

@@ -12,6 +12,9 @@ import (
 type Stopping struct {
 	Actor session.Actor
 	Note  string
+	// If, if it is not nil, is asked about the session that is to be stopped; its error is
+	// returned, and nothing is changed.
+	If func(*session.Session) error
 }
 
 // Stop cancels a session that is not over, one that has failed too: it is stopped with the
@@ -28,7 +31,7 @@ func (r *Runner) Stop(ctx context.Context, id specialist.SessionID, why Stopping
 	case strings.TrimSpace(why.Note) == "":
 		return nil, refuse(nil, "no_note", "a session is cancelled without a note: say why")
 	}
-	s, did, err := r.end(ctx, id, &session.Ended{Status: session.Stopped, Code: session.CodeCancelled, Reason: specialist.Clip(why.Note, maxReasoning), Actor: &why.Actor})
+	s, did, err := r.end(ctx, id, &session.Ended{Status: session.Stopped, Code: session.CodeCancelled, Reason: specialist.Clip(why.Note, maxReasoning), Actor: &why.Actor}, why.If)
 	if err == nil && !did {
 		return s, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 	}

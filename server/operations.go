@@ -184,6 +184,15 @@ func holds(ifMatch string) func(*session.Session) error {
 	}
 }
 
+// seen refuses a write on a session that has changed since the caller has seen it, where what
+// is done looks at the session anew: a step, a run, a fork, a look.
+func seen(at *session.Session, ifMatch string) error {
+	if check := holds(ifMatch); check != nil {
+		return check(at)
+	}
+	return nil
+}
+
 // etag returns the version of a session as it is told.
 func etag(at *session.Session) string { return strconv.Quote(strconv.FormatInt(at.Sequence, 10)) }
 

@@ -142,12 +142,16 @@ func (s *Server) asked(ctx context.Context, p *Principal, questionID string, do 
 
 type revealIn struct {
 	params.Question
+	params.Precondition
 	Body *api.Viewer
 }
 
 func (s *Server) reveal(ctx context.Context, p *Principal, in *revealIn) (*questionOut, error) {
 	at, err := s.asked(ctx, p, in.QuestionID, mayRule)
 	if err != nil {
+		return nil, err
+	}
+	if err := seen(at, in.IfMatch); err != nil {
 		return nil, err
 	}
 	named := ""
@@ -325,6 +329,9 @@ func (s *Server) revealReview(ctx context.Context, p *Principal, in *revealIn) (
 	}
 	if at.ReviewOf(round) == nil {
 		return nil, &session.NotFoundError{What: "Review", ID: in.QuestionID}
+	}
+	if err := seen(at, in.IfMatch); err != nil {
+		return nil, err
 	}
 	named := ""
 	if in.Body != nil {

@@ -254,6 +254,7 @@ func (s *Server) await(ctx context.Context, p *Principal, in *awaitIn) (*session
 type stepIn struct {
 	params.Session
 	params.Wait
+	params.Precondition
 }
 
 type stepOut = sessionAnswer[api.Stepped]
@@ -261,6 +262,9 @@ type stepOut = sessionAnswer[api.Stepped]
 func (s *Server) step(ctx context.Context, p *Principal, in *stepIn) (*stepOut, error) {
 	at, err := s.session(ctx, p, in.ID, mayDrive)
 	if err != nil {
+		return nil, err
+	}
+	if err := seen(at, in.IfMatch); err != nil {
 		return nil, err
 	}
 	tick, err := tenantOf(ctx).Runner.StepOn(ctx, at.ID)
@@ -277,6 +281,7 @@ func (s *Server) step(ctx context.Context, p *Principal, in *stepIn) (*stepOut, 
 
 type runIn struct {
 	params.Session
+	params.Precondition
 	Body *struct {
 		MaxSteps int `json:"maxSteps,omitempty" minimum:"0" doc:"transitions; 1000 without it"`
 	}
@@ -287,6 +292,9 @@ type runOut = sessionAnswer[api.Ran]
 func (s *Server) run(ctx context.Context, p *Principal, in *runIn) (*runOut, error) {
 	at, err := s.session(ctx, p, in.ID, mayDrive)
 	if err != nil {
+		return nil, err
+	}
+	if err := seen(at, in.IfMatch); err != nil {
 		return nil, err
 	}
 	var o runner.RunOptions
@@ -462,6 +470,7 @@ func (s *Server) changed(ctx context.Context, p *Principal, after *session.Sessi
 
 type noteIn struct {
 	params.Session
+	params.Precondition
 	Body api.Note
 }
 
@@ -470,18 +479,22 @@ func (s *Server) cancel(ctx context.Context, p *Principal, in *noteIn) (*session
 	if err != nil {
 		return nil, err
 	}
-	after, err := tenantOf(ctx).Runner.Stop(ctx, at.ID, runner.Stopping{Actor: *p.actor(at.Machine().Name()), Note: in.Body.Note})
+	after, err := tenantOf(ctx).Runner.Stop(ctx, at.ID, runner.Stopping{Actor: *p.actor(at.Machine().Name()), Note: in.Body.Note, If: holds(in.IfMatch)})
 	return s.changed(ctx, p, after, err, "")
 }
 
 type forkIn struct {
 	params.Session
+	params.Precondition
 	Body *api.Forking
 }
 
 func (s *Server) fork(ctx context.Context, p *Principal, in *forkIn) (*sessionOut, error) {
 	at, err := s.session(ctx, p, in.ID, mayDrive)
 	if err != nil {
+		return nil, err
+	}
+	if err := seen(at, in.IfMatch); err != nil {
 		return nil, err
 	}
 	o := runner.Forking{Actor: p.actor(at.Machine().Name()), Undriven: in.Body == nil || !in.Body.Drive}
@@ -498,6 +511,7 @@ func (s *Server) fork(ctx context.Context, p *Principal, in *forkIn) (*sessionOu
 
 type moveIn struct {
 	params.Session
+	params.Precondition
 	Body api.Moving
 }
 
@@ -516,7 +530,7 @@ func (s *Server) move(ctx context.Context, p *Principal, in *moveIn) (*sessionOu
 	if !p.may(mayDrive, m.Name()) {
 		return nil, mayNot(p, mayDrive, m.Name())
 	}
-	o := runner.Moving{Actor: *p.actor(at.Machine().Name()), Note: in.Body.Note, DryRun: in.Body.DryRun, States: map[machine.StateName]machine.StateName{}}
+	o := runner.Moving{Actor: *p.actor(at.Machine().Name()), Note: in.Body.Note, DryRun: in.Body.DryRun, If: holds(in.IfMatch), States: map[machine.StateName]machine.StateName{}}
 	for from, to := range in.Body.States {
 		o.States[machine.StateName(from)] = machine.StateName(to)
 	}
@@ -530,6 +544,7 @@ func (s *Server) move(ctx context.Context, p *Principal, in *moveIn) (*sessionOu
 
 type retractIn struct {
 	params.Session
+	params.Precondition
 	Body api.Retracting
 }
 
@@ -549,6 +564,6 @@ func (s *Server) retract(ctx context.Context, p *Principal, in *retractIn) (*ses
 	if _, err := p.viewer(at.Machine().Name(), who); err != nil {
 		return nil, err
 	}
-	after, err := tenantOf(ctx).Runner.Retract(ctx, runner.Retracting{SessionID: at.ID, RoundID: in.Body.RoundID, SpecialistID: machine.SpecialistID(who), Note: in.Body.Note, Actor: p.actor(at.Machine().Name())})
+	after, err := tenantOf(ctx).Runner.Retract(ctx, runner.Retracting{SessionID: at.ID, RoundID: in.Body.RoundID, SpecialistID: machine.SpecialistID(who), Note: in.Body.Note, Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch)})
 	return s.changed(ctx, p, after, err, "")
 }

@@ -32,8 +32,11 @@ type tenantSettings struct {
 	quota      *spend.Quota
 }
 
-// tenantNames are those that can stand in an address.
-var tenantNames = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+// mostTenantName bounds the name of a tenant, in characters.
+const mostTenantName = 63
+
+// tenantNames are those that can stand in an address, whatever their length.
+var tenantNames = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // readTenants reads the member tenants.
 func (a *app) readTenants(r *section.Reader, into *map[string]tenantSettings) func(path string, value []byte) {
@@ -51,7 +54,7 @@ func (a *app) readTenants(r *section.Reader, into *map[string]tenantSettings) fu
 		seen := map[string]string{}
 		for _, name := range slices.Sorted(maps.Keys(*into)) {
 			t, at := (*into)[name], path+"/"+machine.EscapePointer(name)
-			if !tenantNames.MatchString(name) {
+			if len(name) > mostTenantName || !tenantNames.MatchString(name) {
 				r.Report(at, "bad-name", fmt.Sprintf("%q cannot be the name of a tenant", name), "write up to 63 small letters, digits and hyphens")
 			}
 			if t.store == "" && name != defaultTenant {
