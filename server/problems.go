@@ -61,6 +61,11 @@ func (s *Server) problem(ctx context.Context, err error) *api.Error {
 		return p
 	}
 	p := problemOf(err)
+	if t := tenantOf(ctx); t != nil && p.Status == http.StatusInternalServerError { // a file that is gone may read as an empty one
+		if gone := cmp.Or(intact(t.Runner.Store()), intact(s.config.Control)); errors.Is(gone, store.ErrReplaced) {
+			p, err = problemOf(gone), fmt.Errorf("%w: %w", gone, err)
+		}
+	}
 	if p.Status == http.StatusInternalServerError || p.Code == "store_gone" {
 		s.config.Log.Error("fault", "id", requestID(ctx), "error", packs.Redact(err.Error()))
 	}
