@@ -609,19 +609,26 @@ func TestEventsAcrossRestarts(t *testing.T) {
 // connection behind each.
 func (p *place) script(texts ...string) (asked *[]string) {
 	asked = &[]string{}
+	var mu sync.Mutex // a request may come while the one before still ends
 	p.before = func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/events") {
 			return false
 		}
+		mu.Lock()
 		*asked = append(*asked, r.Header.Get("Last-Event-ID"))
-		if len(texts) == 0 {
+		text, more := "", len(texts) > 0
+		if more {
+			text, texts = texts[0], texts[1:]
+		}
+		mu.Unlock()
+		if !more {
 			w.WriteHeader(http.StatusForbidden)
 			return true
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, texts[0])
+		io.WriteString(w, text)
 		w.(http.Flusher).Flush()
-		if texts = texts[1:]; strings.HasSuffix(r.URL.Path, "x/events") {
+		if strings.HasSuffix(r.URL.Path, "x/events") {
 			<-r.Context().Done()
 		}
 		panic(http.ErrAbortHandler)

@@ -135,7 +135,7 @@ func (d *Driver) Observer(tenant string) func(session.Change) {
 		if t := d.tenant(tenant); t != nil && !s.Options().Undriven {
 			d.changed(t, s.ID, s.Machine().Name(), s.Sequence, s.Status == session.Running)
 			if j := t.jobs[s.ID]; j != nil {
-				j.mine = true
+				j.mine.Store(true)
 			}
 		}
 	}
@@ -352,7 +352,7 @@ func (d *Driver) step(ctx context.Context, j *job) {
 
 // stepped makes a step of a session, unless that is for others.
 func (d *Driver) stepped(ctx context.Context, j *job) (runner.Tick, error) {
-	if !j.mine {
+	if !j.mine.Load() {
 		s, err := j.tenant.Runner.Session(ctx, j.id)
 		if err != nil {
 			return runner.Tick{}, err
@@ -360,7 +360,7 @@ func (d *Driver) stepped(ctx context.Context, j *job) (runner.Tick, error) {
 		if s.Options().Undriven {
 			return runner.Tick{}, errUndriven
 		}
-		j.mine = true
+		j.mine.Store(true)
 	}
 	return j.tenant.Runner.StepApart(ctx, j.id)
 }

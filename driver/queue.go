@@ -2,6 +2,7 @@ package driver
 
 import (
 	"container/heap"
+	"sync/atomic"
 	"time"
 
 	"github.com/dialai/dialai/specialist"
@@ -45,7 +46,7 @@ type (
 		heap     int             // its place among the wakes
 		tries    int             // how often it has failed
 		failure  error           // of its last step
-		mine     bool            // it is known to be for the driver
+		mine     atomic.Bool     // it is known to be for the driver
 	}
 
 	jobState uint8
