@@ -44,4 +44,4 @@ check: lint test race fuzz ## everything CI checks
 	@git diff --exit-code || { echo "make generate changed the tree: commit what it wrote"; exit 1; }
 
 bench: ## run the benchmarks (docs/performance.md says how to read them)
-	go test -run '^$$' -bench . -benchtime 2s ./bench ./guard ./spend
+	go test -run '^$$' -bench . -benchtime 2s ./bench ./guard ./internal/spend
