@@ -98,7 +98,7 @@ func (k Key) Seal(purpose string, text []byte) string {
 // Open returns the text that was sealed for a purpose; the error is [ErrOpen].
 func (k Key) Open(purpose, sealed string) ([]byte, error) {
 	data, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
-	if err != nil {
+	if err != nil || strings.ContainsAny(sealed, "\r\n") { // which the decoder passes over
 		return nil, ErrOpen
 	}
 	text, err := k.gcm().Open(nil, nil, data, []byte(purpose))
