@@ -177,19 +177,18 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 
 // variable returns the value of a variable that a machine file names for an address.
 func (c *Client) variable(name, what string, at *url.URL) (string, error) {
-	if err := c.MaySend(name, hostOf(at)); err != nil {
+	if err := c.MayName(name); err != nil {
 		return "", err
 	}
 	value, ok := c.config.Lookup(name)
 	if !ok || value == "" {
 		return "", &unsetError{what, name}
 	}
-	return value, nil
+	return value, c.config.Bound(name, hostOf(at))
 }
 
-// MaySend returns why a variable may not be sent to a host, nil if it may. The host is as [Host]
-// returns it.
-func (c *Client) MaySend(name, host string) error {
+// MayName returns why a machine may not have a variable sent anywhere, nil if it may name it.
+func (c *Client) MayName(name string) error {
 	if protected[strings.ToUpper(name)] { // where case does not count, it must not here
 		return fmt.Errorf("variable %s is never sent to a webhook, whatever %s says: use another one", name, c.config.TokenSetting)
 	}
@@ -200,7 +199,7 @@ func (c *Client) MaySend(name, host string) error {
 	case !slices.ContainsFunc(c.config.TokenNames, allows):
 		return fmt.Errorf("variable %s may not be sent to a webhook: only names that match %s may (see %s)", name, strings.Join(c.config.TokenNames, ", "), c.config.TokenSetting)
 	}
-	return c.config.Bound(name, host)
+	return nil
 }
 
 // An unsetError says that the environment lacks what a machine file names.

@@ -197,6 +197,13 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	known, err := a.knownGuards(f.guards)
+	if err != nil {
+		return err
+	}
+	if _, err := a.hookPolicy(); err != nil {
+		return err
+	}
 	if f.only {
 		return cmp.Or(f.checkAddresses(), f.checkCertificate(), a.tellSettings(f, cmd))
 	}
@@ -223,10 +230,6 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 		return err
 	}
 	maker, err := a.hookMaker(key)
-	if err != nil {
-		return err
-	}
-	known, err := a.knownGuards(f.guards)
 	if err != nil {
 		return err
 	}
@@ -327,7 +330,9 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Sto
 	h.carry = driver.New(driving)
 	watched.driver, watched.names, watched.engines = h.carry, h.names, h.engines
 	for i, e := range h.engines {
-		config.Tenants = append(config.Tenants, server.Tenant{Name: h.names[i], Runner: e.Runner, Shared: shared(e), MaySend: e.Hooks.MaySend})
+		config.Tenants = append(config.Tenants, server.Tenant{Name: h.names[i], Runner: e.Runner, Shared: shared(e), MaySend: func(variable, host string) error {
+			return cmp.Or(e.Hooks.MayName(variable), tokens.maySend(variable, host))
+		}})
 	}
 	config.Metrics, config.Spans = watched.metrics, watched.spans
 	if f.drive == "on" {

@@ -182,28 +182,42 @@ type bindings struct {
 	log      *slog.Logger
 }
 
-// bound returns why a variable may not be sent to a host, nil if it may.
+// bound returns why a variable may not be sent to a host, nil if it may, and is about to be.
 func (b *bindings) bound(variable, host string) error {
-	hosts, known := b.settings[variable]
-	if slices.Contains(hosts, host) {
-		return nil
+	free, err := b.look(variable, host)
+	if err != nil || !free {
+		return err
 	}
-	if known || !b.first {
-		return &webhook.BoundError{Variable: variable, Host: host, Bound: hosts}
-	}
-	before, err := b.kept.Binding(context.Background(), variable)
-	if errors.Is(err, control.ErrNotFound) {
-		if err = b.bind(variable, host); err == nil {
-			return nil
-		}
-		if errors.Is(err, control.ErrExists) { // somebody else was faster
-			before, err = b.kept.Binding(context.Background(), variable)
-		}
-	}
-	if err == nil && before.Host != host {
-		err = &webhook.BoundError{Variable: variable, Host: host, Bound: []string{before.Host}}
+	if err = b.bind(variable, host); errors.Is(err, control.ErrExists) { // somebody else was faster
+		err = b.maySend(variable, host)
 	}
 	return err
+}
+
+// maySend returns why a variable could not be sent to a host, and binds nothing.
+func (b *bindings) maySend(variable, host string) error {
+	_, err := b.look(variable, host)
+	return err
+}
+
+// look reports whether a variable is bound to no host yet; the error says why it may not be sent
+// to this one.
+func (b *bindings) look(variable, host string) (free bool, err error) {
+	hosts, known := b.settings[variable]
+	switch {
+	case slices.Contains(hosts, host):
+		return false, nil
+	case known || !b.first:
+		return false, &webhook.BoundError{Variable: variable, Host: host, Bound: hosts}
+	}
+	before, err := b.kept.Binding(context.Background(), variable)
+	switch {
+	case errors.Is(err, control.ErrNotFound):
+		return true, nil
+	case err == nil && before.Host != host:
+		return false, &webhook.BoundError{Variable: variable, Host: host, Bound: []string{before.Host}}
+	}
+	return false, err
 }
 
 // bind has a variable sent to a host from now on.

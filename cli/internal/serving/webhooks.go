@@ -99,11 +99,19 @@ type hooksHere struct {
 
 // hookMaker returns what makes webhooks, with the key of a server.
 func (a *app) hookMaker(key seal.Key) (*notify.Maker, error) {
-	policy, err := webhook.ParsePolicy(a.Env("DIALAI_WEBHOOK_ALLOW"))
+	policy, err := a.hookPolicy()
 	if err != nil {
-		return nil, command.Usage("%v", err)
+		return nil, err
 	}
 	return &notify.Maker{Seal: key, Policy: policy}, nil
+}
+
+// hookPolicy returns which addresses webhooks may be at.
+func (a *app) hookPolicy() (p webhook.Policy, err error) {
+	if p, err = webhook.ParsePolicy(a.Env("DIALAI_WEBHOOK_ALLOW")); err != nil {
+		return p, command.Usage("%v", err)
+	}
+	return p, nil
 }
 
 // maker returns what makes webhooks that are kept here.
