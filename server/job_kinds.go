@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -34,7 +35,7 @@ const (
 )
 
 // taskOf returns the work that is asked for.
-func (s *Server) taskOf(p *Principal, in *api.NewJob) (*task, error) {
+func (s *Server) taskOf(ctx context.Context, p *Principal, in *api.NewJob) (*task, error) {
 	for kind, part := range map[string]any{kindBacktest: in.BacktestJob, kindVerify: in.VerifyJob, kindRebuild: in.RebuildJob, kindSimulate: in.SimulateJob} {
 		if v := reflect.ValueOf(part); kind != in.Kind && !v.IsZero() {
 			for i := range v.NumField() {
@@ -46,20 +47,23 @@ func (s *Server) taskOf(p *Principal, in *api.NewJob) (*task, error) {
 	}
 	switch in.Kind {
 	case kindBacktest:
-		return s.backtestTask(p, &in.BacktestJob)
+		return s.backtestTask(ctx, p, &in.BacktestJob)
 	case kindSimulate:
 		return s.simulateTask(p, &in.SimulateJob)
 	}
 	return s.storeTask(p, in)
 }
 
-func (s *Server) backtestTask(p *Principal, in *api.BacktestJob) (*task, error) {
+func (s *Server) backtestTask(ctx context.Context, p *Principal, in *api.BacktestJob) (*task, error) {
 	if err := mayJob(p, kindBacktest, in.MachineName); err != nil {
 		return nil, err
 	}
 	work := jobs.Backtest{MachineName: in.MachineName, Since: in.Since, Cold: in.Cold, HumanMinutes: in.HumanMinutes}
 	var err error
 	if work.Policy, err = policyOf(in); err != nil {
+		return nil, err
+	}
+	if err := s.policyFits(ctx, p, in.MachineName, &work.Policy); err != nil {
 		return nil, err
 	}
 	if in.Since != "" {
@@ -100,6 +104,25 @@ func (s *Server) backtestTask(p *Principal, in *api.BacktestJob) (*task, error) 
 		}
 		return out, jobs.RecordTrials(ctx, tenantOf(ctx).Runner, r, by)
 	}}, nil
+}
+
+// policyFits refuses a back-test of a machine that nobody knows, or under a policy by which its
+// newest sessions could not be decided. Older definitions are met on the way.
+func (s *Server) policyFits(ctx context.Context, p *Principal, name string, policy *backtest.Policy) error {
+	if name == "" {
+		return nil
+	}
+	if _, err := s.newest(ctx, p, name); err != nil {
+		return err
+	}
+	program, err := tenantOf(ctx).Runner.Newest(ctx, name)
+	if errors.Is(err, session.ErrNotFound) { // it is published, and nobody has started it
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return policy.Fits(program.Machine)
 }
 
 // A finding is what a back-test found that may be adopted.

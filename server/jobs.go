@@ -344,7 +344,7 @@ type createdJobOut struct {
 }
 
 func (s *Server) createJob(ctx context.Context, p *Principal, in *createJobIn) (*createdJobOut, error) {
-	t, err := s.taskOf(p, &in.Body)
+	t, err := s.taskOf(ctx, p, &in.Body)
 	if err == nil {
 		err = s.jobs.room(p.Tenant)
 	}

@@ -163,9 +163,17 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// unused publishes a machine that nobody has started, and returns a back-test of it.
+func (d *desk) unused() string {
+	d.Helper()
+	d.want(201, "PUT", "/v1/machines/unused", strings.Replace(reviewed, "claims", "unused", 1), "If-None-Match", "*")
+	return `{"kind":"backtest","machineName":"unused"}`
+}
+
 // TestJobsRefused: what is wrong with a job is said at once, and none is made.
 func TestJobsRefused(t *testing.T) {
 	d, file := newDesk(t, deskOptions{}), newTerminal(t, deskOptions{})
+	d.want(201, "POST", "/v1/sessions", `{"machine":`+reviewed+`}`)
 	driven := newTerminal(t, deskOptions{drives: true})
 	for body, want := range map[string]string{
 		`{}`:                                    "400 bad_request",
@@ -188,6 +196,9 @@ func TestJobsRefused(t *testing.T) {
 		`{"kind":"backtest","since":"yesterday"}`:                                  "400 bad_request",
 		`{"kind":"backtest","guards":{"limmits":{}}}`:                              "400 invalid_guards",
 		`{"kind":"backtest","maxError":2}`:                                         "400 bad_request",
+		`{"kind":"backtest","machineName":"nobody's"}`:                             "404 not_found",
+		`{"kind":"backtest","machineName":"claims","threshold":7}`:                 "422 bad_policy",
+		`{"kind":"backtest","machineName":"claims","arbiter":"= 1 +"}`:             "422 bad_policy",
 	} {
 		if r := d.do(localKey, "POST", "/v1/jobs", body); fmt.Sprint(r.status, " ", r.code()) != want {
 			t.Errorf("%s: %d %s, want %s", body, r.status, r.body, want)
@@ -208,8 +219,8 @@ func TestJobsRefused(t *testing.T) {
 	if d.want(200, "GET", "/v1/jobs", "").into(t, &list); len(list.Items) != 0 {
 		t.Errorf("what was refused is a job: %+v", list.Items)
 	}
-	// What only the past tells has the job fail.
-	for body, want := range map[string]string{`{"kind":"backtest","machineName":"nobody"}`: "not_found 1", `{"kind":"backtest"}`: "not_found 1"} {
+	// What only the past tells has the job fail: of a machine that is published there is none.
+	for body, want := range map[string]string{d.unused(): "not_found 1"} {
 		j := d.ended(d.ask(body).JobID)
 		if got := fmt.Sprint(j.Code, " ", *j.ExitCode); j.Status != control.JobFailed || got != want || j.Detail == "" {
 			t.Errorf("%s: %+v, want %s", body, j, want)
@@ -475,13 +486,13 @@ func TestAdoptions(t *testing.T) {
 	for body, want := range map[string]string{
 		adopt("none", "carol"): "404 not_found",
 		adopt(d.ended(d.ask(`{"kind":"simulate","machine":`+reviewed+`,"rounds":5}`).JobID).JobID, "carol"): "404 not_found",
-		adopt(find(""), "carol"):                                                                 "422 promises_nothing",
-		adopt(find(`,"threshold":0.5`), "carol"):                                                 "422 promises_nothing",
-		adopt(find(bayes+`,"cold":true`), "carol"):                                               "422 promises_nothing",
-		adopt(find(bayes+`,"maxFlips":0`), "carol"):                                              "409 exceeded",
-		adopt(d.ended(d.ask(`{"kind":"backtest","machineName":"nobody"}`).JobID).JobID, "carol"): "404 not_found",
-		adopt(found, "one"):                                                                      "403 not_human",
-		`{"reasoning":"why"}`:                                                                    "400 bad_request",
+		adopt(find(""), "carol"):                               "422 promises_nothing",
+		adopt(find(`,"threshold":0.5`), "carol"):               "422 promises_nothing",
+		adopt(find(bayes+`,"cold":true`), "carol"):             "422 promises_nothing",
+		adopt(find(bayes+`,"maxFlips":0`), "carol"):            "409 exceeded",
+		adopt(d.ended(d.ask(d.unused()).JobID).JobID, "carol"): "404 not_found",
+		adopt(found, "one"):                                    "403 not_human",
+		`{"reasoning":"why"}`:                                  "400 bad_request",
 	} {
 		if r := d.do(localKey, "POST", path, body); fmt.Sprint(r.status, " ", r.code()) != want {
 			t.Errorf("%s: %d %s, want %s", body, r.status, r.body, want)

@@ -63,6 +63,12 @@ func (p *Policy) keeps(id string) bool {
 	return !slices.Contains(p.Drop, id) && (p.Roster == nil || slices.Contains(p.Roster, id))
 }
 
+// Fits returns why nothing can be decided by a policy in a machine; errors wrap ErrPolicy.
+func (p *Policy) Fits(m *machine.Machine) error {
+	_, err := p.apply(m)
+	return err
+}
+
 // apply returns the machine that p makes of a recorded one.
 func (p *Policy) apply(m *machine.Machine) (*machine.Machine, error) {
 	if !p.Changed() {
