@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/api"
@@ -29,4 +30,17 @@ func TestIfMatch(t *testing.T) {
 		t.Errorf("what was refused has changed the session: %d, was %d", now.Sequence, open.Sequence)
 	}
 	d.want(200, "POST", path+"/cancel", `{"note":"x"}`, "If-Match", d.want(200, "GET", path, "").header.Get("ETag"))
+}
+
+// TestChoices: who misspells a choice is told what there is to choose.
+func TestChoices(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	open := d.start(reviewed)
+	for _, way := range []string{"/decisions", "/executions"} {
+		var p api.Error
+		d.want(422, "POST", "/v1/sessions/"+open.SessionID+way, ruling(open, "pya", "carol")).into(t, &p)
+		if !strings.Contains(p.Hint, "pay, refuse") {
+			t.Errorf("%s: a misspelt choice is refused with %+v", way, p)
+		}
+	}
 }

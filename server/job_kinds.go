@@ -112,7 +112,9 @@ func (s *Server) policyFits(ctx context.Context, p *Principal, name string, poli
 	if name == "" {
 		return nil
 	}
-	if _, err := s.newest(ctx, p, name); err != nil {
+	if _, err := s.newest(ctx, p, name); errors.Is(err, session.ErrNotFound) {
+		return &session.NotFoundError{What: "Sessions of machine", ID: name}
+	} else if err != nil {
 		return err
 	}
 	program, err := tenantOf(ctx).Runner.Newest(ctx, name)

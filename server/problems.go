@@ -220,7 +220,7 @@ var explained = map[string]string{
 	"bad_callback":           "The token is not that of the address, or nothing is asked there.",
 	"bad_signature":          "The answer is not signed with the secret of the specialist, or at another time.",
 	"bad_answer":             "The answer cannot be read. The token is still good.",
-	"illegal_answer":         "The answer is none of the transitions of the state. It is recorded, and the token used up.",
+	"illegal_answer":         "The answer, or the choice of a ruling, is none of the transitions of the state. A service's answer is recorded, and its token used up.",
 	"callback_used":          "The question was answered already, by another answer.",
 	"round_over":             "Nobody waits for the answer any more. What it says of its cost is recorded.",
 	"stale_round":            "The round is over. question has the one that is open now: look at it, then decide.",

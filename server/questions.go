@@ -203,7 +203,23 @@ func (s *Server) rule(ctx context.Context, p *Principal, in *decideIn, give func
 		SessionID: at.ID, SpecialistID: who, RoundID: b.RoundID, QuestionDigest: b.QuestionDigest, TransitionName: b.TransitionName, ToState: b.ToState,
 		Reasoning: b.Reasoning, MetaJSON: b.MetaJSON, Usage: b.Usage(), Reopen: true, Blind: q.Withheld != nil && !p.spokenThrough(), Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch),
 	})
+	if errors.Is(err, runner.ErrIllegal) {
+		err = s.withChoices(ctx, err, &q, b.TransitionName)
+	}
 	return s.ruled(ctx, p, a, err, in.For)
+}
+
+// withChoices adds to the refusal of a choice what there is to choose, if that is not among it.
+func (s *Server) withChoices(ctx context.Context, err error, q *runner.Question, chosen string) error {
+	var names []string
+	for i := range q.Transitions {
+		names = append(names, q.Transitions[i].Name)
+	}
+	p := s.problem(ctx, err)
+	if p.Hint == "" && !slices.Contains(names, chosen) {
+		p.Hint = strings.TrimSuffix("the choices are "+strings.Join(names, ", ")+"; "+machine.DidYouMean(chosen, names), "; ")
+	}
+	return p
 }
 
 type withdrawIn struct {
