@@ -67,6 +67,9 @@ var anyError = []int{400, 401, 403, 404, 406, 408, 413, 414, 415, 421, 429, 431,
 // further; with which machine it is about, handle asks once it knows.
 func add[I, O any](s *Server, o operation, handle func(ctx context.Context, p *Principal, in *I) (*O, error)) {
 	s.needs[o.id] = o.needs
+	if _, means := reflect.TypeFor[I]().FieldByName("IfMatch"); means { // a state that may be gone
+		o.errors = append(slices.Clip(o.errors), http.StatusPreconditionFailed)
+	}
 	huma.Register(s.api, huma.Operation{
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, DefaultStatus: o.status,
 		MaxBodyBytes: maxBody, BodyReadTimeout: 30 * time.Second,

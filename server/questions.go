@@ -24,12 +24,12 @@ func (s *Server) registerQuestions() {
 	add(s, operation{id: "list-inbox", method: http.MethodGet, path: "/v1/inbox", summary: "The questions that wait for a human", needs: mayRead}, s.inbox)
 	add(s, operation{id: "get-question", method: http.MethodGet, path: "/v1/inbox/{question}", summary: "A question that waits for a human", needs: mayRead}, s.question)
 	add(s, operation{id: "reveal-question", method: http.MethodPost, path: "/v1/inbox/{question}/reveal", summary: "Look at what is withheld; it is recorded, and the ruling is not blind", needs: mayRule, errors: []int{409}}, s.reveal)
-	add(s, operation{id: "decide", method: http.MethodPost, path: "/v1/sessions/{id}/decisions", summary: "Rule on the open round, on the question that was seen", needs: mayRule, errors: []int{409, 412, 422, 428}}, s.decide)
-	add(s, operation{id: "execute", method: http.MethodPost, path: "/v1/sessions/{id}/executions", summary: "Execute a transition by a human's word that teaches nothing", needs: mayRule, errors: []int{409, 412, 422, 428}}, s.execute)
+	add(s, operation{id: "decide", method: http.MethodPost, path: "/v1/sessions/{id}/decisions", summary: "Rule on the open round, on the question that was seen", needs: mayRule, errors: []int{409, 422, 428}}, s.decide)
+	add(s, operation{id: "execute", method: http.MethodPost, path: "/v1/sessions/{id}/executions", summary: "Execute a transition by a human's word that teaches nothing", needs: mayRule, errors: []int{409, 422, 428}}, s.execute)
 	add(s, operation{id: "withdraw-ruling", method: http.MethodDelete, path: "/v1/sessions/{id}/decisions/{round}", summary: "Take the own ruling back that waits for others", needs: mayRule, errors: []int{409, 422}}, s.withdraw)
 	s.registerClaims()
 	add(s, operation{id: "list-reviews", method: http.MethodGet, path: "/v1/reviews", summary: "The closed rounds that a human is to look at", needs: mayRead}, s.reviews)
-	add(s, operation{id: "review", method: http.MethodPost, path: "/v1/reviews/{question}", summary: "Say what should have been decided in a closed round", needs: mayRule, errors: []int{409, 412, 422}}, s.review)
+	add(s, operation{id: "review", method: http.MethodPost, path: "/v1/reviews/{question}", summary: "Say what should have been decided in a closed round", needs: mayRule, errors: []int{409, 422}}, s.review)
 	add(s, operation{id: "reveal-review", method: http.MethodPost, path: "/v1/reviews/{question}/reveal", summary: "Look at what was decided in a closed round; it is recorded, and the review is not blind", needs: mayRule, errors: []int{409}}, s.revealReview)
 }
 
