@@ -76,6 +76,7 @@ func add[I, O any](s *Server, o operation, handle func(ctx context.Context, p *P
 		Errors:    append(slices.Clip(anyError), o.errors...),
 		Responses: o.responses(), Parameters: append(inTenant(), o.parameters()...),
 		Security: []map[string][]string{{"key": {}}},
+		Metadata: map[string]any{schemasKey: s.api.OpenAPI().Components.Schemas},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		p := callerOf(ctx)
 		if p == nil {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -171,7 +173,8 @@ func requestProblem(ctx huma.Context, status int, message string, errs ...error)
 		if d, ok := err.(huma.ErrorDetailer); ok {
 			at := d.ErrorDetail()
 			where := strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(strings.TrimPrefix(at.Location, "body"))
-			p.Problems = append(p.Problems, api.Problem{Pointer: where, Message: at.Message})
+			p.Problems = append(p.Problems, api.Problem{Pointer: where, Message: at.Message, Hint: meant(ctx, where)})
+			p.Hint = cmp.Or(p.Hint, p.Problems[len(p.Problems)-1].Hint)
 			continue
 		}
 		p.Problems = append(p.Problems, api.Problem{Message: err.Error()})
@@ -184,6 +187,51 @@ func requestProblem(ctx huma.Context, status int, message string, errs ...error)
 		finish(ctx.Context(), p)
 	}
 	return p
+}
+
+// schemasKey is where the metadata of an operation have the schemas that its body refers to.
+const schemasKey = "schemas"
+
+// meant returns the hint for a member of a body or a parameter that an operation does not know,
+// such as /raise/0/limt or query/limt; "" if it knows it, or nothing is like it.
+func meant(ctx huma.Context, where string) string {
+	if ctx == nil {
+		return ""
+	}
+	var known []string
+	op, path := ctx.Operation(), strings.Split(where, "/")
+	last := len(path) - 1
+	switch all, _ := op.Metadata[schemasKey].(huma.Registry); {
+	case path[0] == "query":
+		for _, param := range op.Parameters {
+			if param.In == path[0] {
+				known = append(known, param.Name)
+			}
+		}
+	case path[0] == "" && last > 0 && all != nil && op.RequestBody != nil:
+		known = slices.Collect(maps.Keys(membersAt(op.RequestBody.Content["application/json"].Schema, path[1:last], all)))
+	}
+	if slices.Contains(known, path[last]) {
+		return ""
+	}
+	return machine.DidYouMean(path[last], known)
+}
+
+// membersAt returns the members that an object may have which is at the path in what a schema
+// describes.
+func membersAt(schema *huma.Schema, path []string, all huma.Registry) map[string]*huma.Schema {
+	if schema != nil && schema.Ref != "" {
+		schema = all.SchemaFromRef(schema.Ref)
+	}
+	switch {
+	case schema == nil:
+		return nil
+	case len(path) == 0:
+		return schema.Properties
+	case schema.Items != nil:
+		return membersAt(schema.Items, path[1:], all)
+	}
+	return membersAt(schema.Properties[path[0]], path[1:], all)
 }
 
 // finish adds to a problem what all have.

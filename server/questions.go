@@ -41,7 +41,7 @@ type inboxIn struct {
 	As        string `query:"as" doc:"the human who looks, at all questions"`
 	Unclaimed bool   `query:"unclaimed" doc:"only those that nobody else is at"`
 	Since     string `query:"since" doc:"only those that began to wait after a time such as 2026-01-31T12:00:00Z"`
-	Limit     int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
+	Limit     int    `query:"limit" minimum:"1" maximum:"200" doc:"50 without it"`
 	Cursor    string `query:"cursor"`
 }
 
@@ -272,7 +272,7 @@ type reviewsIn struct {
 	Machine string `query:"machine"`
 	Session string `query:"session" doc:"only those of the session of this id" maxLength:"100"`
 	Human   string `query:"human" doc:"the human who looks"`
-	Limit   int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
+	Limit   int    `query:"limit" minimum:"1" maximum:"200" doc:"50 without it"`
 	Cursor  string `query:"cursor"`
 }
 

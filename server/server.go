@@ -154,6 +154,7 @@ func New(c Config) *Server {
 	mux := http.NewServeMux()
 	s.api = humago.New(mux, describe(c.Version))
 	aliases(s.api.OpenAPI().Components.Schemas)
+	s.api.UseMiddleware(s.acceptable)
 	s.register()
 	s.describeCallback()
 	s.open()

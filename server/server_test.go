@@ -496,7 +496,9 @@ func TestProblems(t *testing.T) {
 		{"POST", "/v1/sessions", "{", 400, "bad_request", ""},
 		{"POST", "/v1/sessions", `{"machineName":"a"} {}`, 400, "bad_request", ""},
 		{"POST", "/v1/sessions", `{"machineName":"a","machineName":"b"}`, 400, "bad_request", "machineName"},
-		{"POST", "/v1/sessions", `{"machineNam":"a"}`, 400, "bad_request", "machineNam"},
+		{"POST", "/v1/sessions", `{"machineNam":"a"}`, 400, "bad_request", `"hint":"did you mean \"machineName\"?"`},
+		{"POST", path + "/raise", `{"note":"x","raise":[{"limt":"limits.max_steps","to":5}]}`, 400, "bad_request", `"pointer":"/raise/0/limt","message":"unexpected property","hint":"did you mean \"limit\"?"`},
+		{"POST", "/v1/sessions", `{"machineName":5}`, 400, "bad_request", `"pointer":"/machineName","message":"expected string"}`},
 		{"POST", "/v1/sessions", "{\"machineName\":\"\xff\"}", 400, "bad_request", ""},
 		{"POST", "/v1/sessions", `{"machine":` + reviewed + `,"metaJson":` + deep + `}`, 400, "bad_request", ""},
 		{"POST", "/v1/sessions", `{"machine":{"machineName":"a"}}`, 400, "invalid_machine", ""},
@@ -506,9 +508,13 @@ func TestProblems(t *testing.T) {
 		{"POST", "/v1/sessions", `{"machineName":"claims","seed":"-1"}`, 400, "bad_request", "seed"},
 		{"POST", "/v1/sessions", `{"machineName":"claims","mode":"fast"}`, 400, "bad_request", "/mode"},
 		{"POST", "/v1/sessions?wait=soon", `{"machineName":"claims"}`, 400, "bad_request", "wait"},
-		{"GET", "/v1/sessions?statu=running", "", 400, "bad_request", "statu"},
+		{"GET", "/v1/sessions?statu=running", "", 400, "bad_request", `"hint":"did you mean \"status\"?"`},
+		{"GET", path + "/events?limt=5", "", 400, "bad_request", `"hint":"did you mean \"limit\"?"`},
 		{"GET", "/v1/sessions?status=runing", "", 400, "bad_request", "runing"},
-		{"GET", "/v1/sessions?limit=1000", "", 400, "bad_request", "limit"},
+		{"GET", "/v1/sessions?limit=201", "", 400, "bad_request", "limit"},
+		{"GET", "/v1/sessions?limit=0", "", 400, "bad_request", "limit"},
+		{"GET", "/v1/inbox?limit=-1", "", 400, "bad_request", "limit"},
+		{"GET", path + "/events?limit=0", "", 400, "bad_request", "limit"},
 		{"GET", "/v1/sessions?cursor=garbage", "", 400, "bad_cursor", ""},
 		{"GET", "/v1/sessions/nonsense", "", 404, "not_found", ""},
 		{"GET", "/v1/sessions/0b9c1d3e-0000-4000-8000-000000000000", "", 404, "not_found", ""},
@@ -537,6 +543,38 @@ func TestProblems(t *testing.T) {
 	if r := d.do(localKey, "GET", "/v1/sessions?subject="+strings.Repeat("x", 9000), ""); r.status != 414 {
 		t.Errorf("an address of more than 8 KiB: %d %s", r.status, r.body)
 	}
+}
+
+// TestAccept: who takes nothing that is answered is refused before anything is done.
+func TestAccept(t *testing.T) {
+	d := newDesk(t, deskOptions{})
+	for accept, status := range map[string]int{
+		"":                             200,
+		"*/*":                          200,
+		"application/*":                200,
+		"application/json":             200,
+		"application/JSON; q=0.1":      200,
+		"application/problem+json":     200,
+		"text/html, */*;q=0.8":         200,
+		"text/csv, application/*;q=.5": 200,
+		"?":                            200,
+		"text/csv":                     406,
+		"text/*":                       406,
+		"application/jso":              406,
+		"text/csv, */*;q=0":            406,
+		"text/csv, application/*;q=0":  406,
+		"application/json;q=0, application/problem+json;q=0, */*": 406,
+	} {
+		if r := d.do(localKey, "GET", "/v1/sessions", "", "Accept", accept); r.status != status || status == 406 && r.code() != "not_acceptable" {
+			t.Errorf("Accept: %s is answered %d %s", accept, r.status, r.body)
+		}
+	}
+	d.want(406, "POST", "/v1/sessions", `{"machine":`+reviewed+`}`, "Accept", "text/csv")
+	if list := d.want(200, "GET", "/v1/sessions", ""); strings.Contains(string(list.body), "sessionId") {
+		t.Errorf("what was refused is done: %s", list.body)
+	}
+	d.want(201, "PUT", "/v1/machines/claims", reviewed, "If-None-Match", "*")
+	d.want(200, "GET", "/v1/machines/claims/graph?format=svg", "", "Accept", "image/*")
 }
 
 // TestIdempotency: a request with a key is done once.

@@ -137,7 +137,7 @@ type listIn struct {
 	CreatedAfter string `query:"createdAfter" doc:"a time such as 2026-01-31T12:00:00Z"`
 	UpdatedAfter string `query:"updatedAfter" doc:"a time such as 2026-01-31T12:00:00Z"`
 	Order        string `query:"order" enum:"asc,desc" doc:"by creation; desc without it"`
-	Limit        int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
+	Limit        int    `query:"limit" minimum:"1" maximum:"200" doc:"50 without it"`
 	Cursor       string `query:"cursor"`
 }
 

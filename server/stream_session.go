@@ -38,7 +38,7 @@ type eventsIn struct {
 	Kinds       string `query:"kinds" doc:"only events of these kinds, with commas between"`
 	Human       string `query:"human" doc:"the human as whom it is looked at"`
 	Payload     string `query:"payload" enum:"redacted,full,none" doc:"what is shown of texts: redacted without it"`
-	Limit       int    `query:"limit" minimum:"0" maximum:"1000" doc:"1000 without it; not of a stream"`
+	Limit       int    `query:"limit" minimum:"1" maximum:"1000" doc:"1000 without it; not of a stream"`
 	Accept      string `header:"Accept" doc:"text/event-stream for a stream"`
 	LastEventID string `header:"Last-Event-ID" doc:"as after, of a stream"`
 }

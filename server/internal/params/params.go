@@ -29,7 +29,7 @@ type Machine struct {
 
 // A Page says which part of a list is wanted.
 type Page struct {
-	Limit  int    `query:"limit" minimum:"0" maximum:"200" doc:"50 without it"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" doc:"50 without it"`
 	Cursor string `query:"cursor" doc:"nextCursor of the page before" maxLength:"500"`
 }
 
