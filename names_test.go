@@ -43,8 +43,6 @@ var offered = map[string]string{
 	"guard.NewLedger":     "the ledger of a program with agents of its own: see its examples",
 	"guard.Quota":         "the ledger of a program with agents of its own: see its examples",
 
-	"driver.Standby": "carries the sessions of a program on: see its example",
-
 	"runner.PartDecide": "a part of a step among others, for who traces them",
 
 	"client.Now": "calls a server: see its example",

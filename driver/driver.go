@@ -4,6 +4,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -30,7 +31,8 @@ import (
 // fails harms no other session: it is tried again, later each time.
 //
 // What the store holds is decided by its compare-and-swap alone. A second driver would
-// waste work and double nothing; the Lock keeps it from wasting work.
+// waste work and double nothing; the Lock of a tenant keeps it from wasting work. One that
+// another process holds keeps no other tenant waiting.
 type Driver struct {
 	config Config
 	wake   chan struct{} // there is something to do
@@ -62,7 +64,6 @@ type Config struct {
 	MaxTime    time.Duration // of all the steps of a session since it was started or resumed, to the minute; 0 means [runner.DefaultTimeout]
 	Times      Times         // keep that over restarts; nil forgets it with the Driver
 	Grace      time.Duration // how long steps may go on when the Driver ends; 0 means 20 s
-	Lock       Lock          // keeps other processes from driving; nil if there are none
 	Log        *slog.Logger  // is told of steps that fail; nil is told nothing
 	Stepped    func(Stepped) // is told of each step that has ended, and must not block; nil is told nothing
 }
@@ -90,11 +91,12 @@ type Tenant struct {
 	Shared bool
 	// Workers is how many of Config.Workers the tenant may have at a time; 0 means all.
 	Workers int
+	// Lock keeps other processes from driving the tenant; nil if there are none.
+	Lock Lock
 }
 
 const (
-	dueEvery   = 500 * time.Millisecond // how often the index of timers is asked
-	lockEvery  = time.Second            // how often the lock is tried
+	dueEvery   = 500 * time.Millisecond // how often the index of timers is asked, and locks of others are tried
 	lookAgain  = 10 * time.Second       // when a session is looked at again that waits for what no commit may tell
 	stalledFor = time.Minute
 	dueAtOnce  = 256     // sessions of a page of a list
@@ -141,30 +143,29 @@ func (d *Driver) Observer(tenant string) func(session.Change) {
 	}
 }
 
-// Run carries the sessions of tenants on until ctx ends: then it begins no step any more,
-// and returns once those that are under way have ended. They have Config.Grace for that,
-// and are interrupted after it: what was answered by then is recorded, the rest is asked
-// for again by whoever drives next. The error is one of the lock or of a store when driving
-// began, nil if ctx ended it. A Driver is run once.
+// Run carries the sessions of tenants on until ctx ends, each while no other process holds
+// its Lock: then it begins no step any more, and returns once those that are under way have
+// ended. They have Config.Grace for that, and are interrupted after it: what was answered by
+// then is recorded, the rest is asked for again by whoever drives next. The error is one of a
+// lock or of a store at the start, nil if ctx ended it; what fails later is tried again. A
+// Driver is run once.
 func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
-	if ok, err := d.lead(ctx); !ok || err != nil {
-		return err
-	}
-	if d.config.Lock != nil {
-		defer d.config.Lock.Unlock()
-	}
 	steps, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	defer interrupt()
 	var watchers sync.WaitGroup
+	defer d.unlock()
 	defer watchers.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := d.begin(ctx, tenants, &watchers); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
+	idle := make([]*tenant, len(tenants))
+	for i := range tenants {
+		idle[i] = &tenant{Tenant: tenants[i], jobs: map[specialist.SessionID]*job{}, lines: map[string]*line{}}
+	}
+	idle, err := d.lead(ctx, idle, &watchers)
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
+	d.look(ctx)
 	due := time.NewTicker(dueEvery)
 	defer due.Stop()
 	for ctx.Err() == nil {
@@ -173,6 +174,9 @@ func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
 		case <-ctx.Done():
 		case <-d.wake:
 		case <-due.C:
+			if idle, err = d.lead(ctx, idle, &watchers); err != nil && ctx.Err() == nil {
+				d.config.Log.Warn("a tenant is not driven", "error", err) // again in half a second
+			}
 			d.look(ctx)
 		}
 	}
@@ -180,45 +184,57 @@ func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
 	return nil
 }
 
-// lead returns once this process drives, or ctx has ended.
-func (d *Driver) lead(ctx context.Context) (bool, error) {
-	for d.config.Lock != nil {
-		ok, err := d.config.Lock.TryLock()
-		if ok || err != nil {
-			return ok, err
+// lead begins to drive those tenants that no other process drives, and returns the others.
+func (d *Driver) lead(ctx context.Context, tenants []*tenant, watchers *sync.WaitGroup) (idle []*tenant, failed error) {
+	for _, t := range tenants {
+		begun, err := d.begin(ctx, t, watchers)
+		if !begun {
+			idle = append(idle, t)
 		}
-		select {
-		case <-ctx.Done():
-			return false, nil
-		case <-time.After(lockEvery):
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("tenant %s: %w", t.Name, err))
 		}
 	}
-	return ctx.Err() == nil, nil
+	return idle, failed
 }
 
-// begin finds what there is to do, and follows the commits from there on.
-func (d *Driver) begin(ctx context.Context, tenants []Tenant, watchers *sync.WaitGroup) error {
-	d.mu.Lock()
-	d.driving, d.finished = true, time.Now()
-	for _, t := range tenants {
-		d.tenants = append(d.tenants, &tenant{Tenant: t, jobs: map[specialist.SessionID]*job{}, lines: map[string]*line{}})
+// begin finds what there is to do for a tenant, and follows the commits from there on; false if
+// another process drives it.
+func (d *Driver) begin(ctx context.Context, t *tenant, watchers *sync.WaitGroup) (bool, error) {
+	if t.Lock != nil && !t.held {
+		if ok, err := t.Lock.TryLock(); !ok || err != nil {
+			return false, err
+		}
 	}
-	d.mu.Unlock()
+	if !t.held {
+		t.held = true
+		d.mu.Lock()
+		if d.tenants = append(d.tenants, t); !d.driving {
+			d.driving, d.finished = true, time.Now()
+		}
+		d.mu.Unlock()
+	}
+	place, err := t.Runner.Store().Place(ctx)
+	if err != nil {
+		return false, err
+	}
+	q := session.ListQuery{Statuses: []session.Status{session.Running}, Awake: max(1, now()), Limit: dueAtOnce}
+	if err := d.list(ctx, t, q); err != nil {
+		return false, err
+	}
+	if t.Shared {
+		watchers.Go(func() { d.watch(ctx, t, place) })
+	}
+	return true, nil
+}
+
+// unlock has other processes drive.
+func (d *Driver) unlock() {
 	for _, t := range d.tenants {
-		place, err := t.Runner.Store().Place(ctx)
-		if err != nil {
-			return err
-		}
-		q := session.ListQuery{Statuses: []session.Status{session.Running}, Awake: max(1, now()), Limit: dueAtOnce}
-		if err := d.list(ctx, t, q); err != nil {
-			return err
-		}
-		if t.Shared {
-			watchers.Go(func() { d.watch(ctx, t, place) })
+		if t.Lock != nil {
+			_ = t.Lock.Unlock() // the end of the process does
 		}
 	}
-	d.look(ctx)
-	return nil
 }
 
 // list puts the sessions of a query into the queue, page by page.
@@ -476,7 +492,7 @@ func now() specialist.Time { return specialist.TimeOf(time.Now()) }
 // Modes of a Driver.
 const (
 	Driving = "driving"
-	Standby = "standby" // another process drives, or this one has ended
+	Standby = "standby" // other processes drive, or this one has ended
 	Stalled = "stalled" // sessions are ready, and no step has ended for a minute
 )
 
@@ -500,6 +516,13 @@ func (d *Driver) Status() Status {
 		s.Mode = Driving
 	}
 	return s
+}
+
+// Drives reports whether the Driver carries the sessions of a tenant on, and no other process.
+func (d *Driver) Drives(tenant string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.driving && d.tenant(tenant) != nil
 }
 
 // A Load is how much there is to do for a tenant.

@@ -101,10 +101,14 @@ func (r services) Proposer(m *machine.Machine, s *machine.Specialist, context sp
 }
 
 // drive runs the Driver until the test has ended, or stop is called.
-func (g *rig) drive(shared bool) *rig {
+func (g *rig) drive(shared bool) *rig { return g.driveWith(driver.Tenant{Shared: shared}) }
+
+// driveWith is drive, with what a tenant has beside its Runner.
+func (g *rig) driveWith(t driver.Tenant) *rig {
+	t.Name, t.Runner = "main", g.runner
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- g.driver.Run(ctx, driver.Tenant{Name: "main", Runner: g.runner, Shared: shared}) }()
+	go func() { done <- g.driver.Run(ctx, t) }()
 	g.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -784,9 +788,9 @@ func TestOneDrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.NewMemory()
 		lock := &memoryLock{}
-		one := newRig(t, driver.Config{Lock: lock}, s, nil).drive(false)
+		one := newRig(t, driver.Config{}, s, nil).driveWith(driver.Tenant{Lock: lock})
 		synctest.Wait()
-		two := newRig(t, driver.Config{Lock: lock}, s, nil).drive(false)
+		two := newRig(t, driver.Config{}, s, nil).driveWith(driver.Tenant{Lock: lock})
 		synctest.Wait()
 		if a, b := one.driver.Status().Mode, two.driver.Status().Mode; a != driver.Driving || b != driver.Standby {
 			t.Fatalf("they are %s and %s", a, b)

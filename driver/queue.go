@@ -23,7 +23,8 @@ type (
 		jobs    map[specialist.SessionID]*job
 		lines   map[string]*line
 		ready   turns[*line]
-		waiting int // sessions in the lines
+		waiting int  // sessions in the lines
+		held    bool // this process drives it
 	}
 
 	// A line is the sessions of one machine of a tenant, in the order in which they came.

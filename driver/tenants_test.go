@@ -70,10 +70,13 @@ func (g *tenantsRig) start(tenant string, sessions, machines int) {
 }
 
 // drive has the driver run until the test ends. workers bound the tenants.
-func (g *tenantsRig) drive(workers map[string]int) {
+func (g *tenantsRig) drive(workers map[string]int) { g.driveBehind(nil, workers) }
+
+// driveBehind is drive where tenants have locks.
+func (g *tenantsRig) driveBehind(locks map[string]driver.Lock, workers map[string]int) {
 	var list []driver.Tenant
 	for name, r := range g.of {
-		list = append(list, driver.Tenant{Name: name, Runner: r, Workers: workers[name]})
+		list = append(list, driver.Tenant{Name: name, Runner: r, Workers: workers[name], Lock: locks[name]})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -140,6 +143,47 @@ func TestWorkersOfATenant(t *testing.T) {
 		time.Sleep(5*time.Second + time.Second/2)
 		if n := g.seen()["small"]; n != 2 {
 			t.Errorf("it had %d workers, and may have 2", n)
+		}
+	})
+}
+
+// TestTenantDrivenElsewhere: a tenant that another process drives keeps no other waiting, and is
+// taken over within two seconds of that one's end, with what it had to do by then.
+func TestTenantDrivenElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTenants(t, driver.Config{}, "free", "taken")
+		lock := &memoryLock{held: true}
+		g.start("free", 1, 1)
+		g.start("taken", 1, 1)
+		g.driveBehind(map[string]driver.Lock{"free": &memoryLock{}, "taken": lock}, nil)
+		time.Sleep(10 * time.Second)
+		done := func(tenant string) int {
+			list, err := g.of[tenant].Sessions(t.Context(), session.ListQuery{Statuses: []session.Status{session.Completed}, Limit: 9})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list)
+		}
+		if done("free") != 1 || done("taken") != 0 || g.seen()["taken"] != 0 {
+			t.Fatalf("completed are %d and, of who is driven elsewhere, %d", done("free"), done("taken"))
+		}
+		if s := g.driver.Status(); s.Mode != driver.Driving || !g.driver.Drives("free") || g.driver.Drives("taken") || len(g.driver.Loads()) != 1 {
+			t.Errorf("it says %+v %+v", s, g.driver.Loads())
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if g.seen()["taken"] != 1 || !g.driver.Drives("taken") {
+			t.Error("two seconds after its driver has ended a tenant is not driven")
+		}
+		time.Sleep(3 * time.Second)
+		if g.start("taken", 1, 1); done("taken") != 1 {
+			t.Errorf("of the tenant that was taken over %d sessions are completed", done("taken"))
+		}
+		time.Sleep(5 * time.Second)
+		if done("taken") != 2 {
+			t.Error("what is started after that is not carried on")
 		}
 	})
 }

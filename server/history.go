@@ -349,7 +349,9 @@ func (s *Server) driven(ctx context.Context, p *Principal, in *params.Session) (
 	case s.config.Driver == nil:
 		return out, nil
 	}
-	out.Body.Mode = s.config.Driver.Status().Mode
+	if out.Body.Mode = s.config.Driver.Status().Mode; !s.config.Driver.Drives(tenantOf(ctx).Name) {
+		out.Body.Mode = driver.Standby
+	}
 	var a driver.Attempt
 	if a, out.Body.Known = s.config.Driver.Attempt(tenantOf(ctx).Name, at.ID); a.Next != 0 {
 		out.Body.NextAttempt = &a.Next

@@ -323,11 +323,7 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Sto
 	if h.engines, err = a.Engines(ctx, command.Starts, f.auth != authKeys, of); err != nil {
 		return nil, err
 	}
-	driving := driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log, Stepped: watched.stepped, Times: remembers}
-	if driving.Lock, err = h.drivingLock(); err != nil {
-		return nil, errors.Join(err, h.close())
-	}
-	h.carry = driver.New(driving)
+	h.carry = driver.New(driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log, Stepped: watched.stepped, Times: remembers})
 	watched.driver, watched.names, watched.engines = h.carry, h.names, h.engines
 	for i, e := range h.engines {
 		config.Tenants = append(config.Tenants, server.Tenant{Name: h.names[i], Runner: e.Runner, Shared: shared(e), MaySend: func(variable, host string) error {
@@ -348,22 +344,20 @@ func shared(e *command.Engine) bool {
 	return file
 }
 
-// drivingLock returns the lock of all stores that others may drive, nil if there is none.
-func (h *assembled) drivingLock() (driver.Lock, error) {
-	var all lockOfAll
-	for _, e := range h.engines {
+// driven returns what the driver is to carry on.
+func (h *assembled) driven(f *serveFlags) ([]driver.Tenant, error) {
+	list := make([]driver.Tenant, len(h.engines))
+	for i, e := range h.engines {
+		list[i] = driver.Tenant{Name: h.names[i], Runner: e.Runner, Shared: shared(e), Workers: int(f.tenants[h.names[i]].workers)}
 		if file, ok := e.Store.(*store.SQLite); ok {
-			l, err := file.DriverLock()
+			lock, err := file.DriverLock()
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, l)
+			list[i].Lock = lock
 		}
 	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	return all, nil
+	return list, nil
 }
 
 // serverConfig says what the server is made of.
@@ -385,6 +379,10 @@ func (a *app) serverConfig(f *serveFlags, log *slog.Logger) server.Config {
 func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, listening server.Listening) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	driven, err := h.driven(f)
+	if err != nil {
+		return err
+	}
 	var work sync.WaitGroup
 	if f.cert != "" {
 		c := &certificate{certFile: f.cert, keyFile: f.key}
@@ -405,11 +403,7 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, liste
 	})
 	if f.drive == "on" {
 		work.Go(func() {
-			var carry []driver.Tenant
-			for i, e := range h.engines {
-				carry = append(carry, driver.Tenant{Name: h.names[i], Runner: e.Runner, Shared: shared(e), Workers: int(f.tenants[h.names[i]].workers)})
-			}
-			if err := h.carry.Run(ctx, carry...); err != nil {
+			if err := h.carry.Run(ctx, driven...); err != nil {
 				stop(err)
 			}
 		})

@@ -14,7 +14,6 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/control"
-	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
@@ -228,28 +227,6 @@ func (b *bindings) bind(variable, host string) error {
 	}}})
 	if err == nil {
 		b.log.Warn("a variable is sent to this host from now on, and to no other", "variable", variable, "host", host)
-	}
-	return err
-}
-
-// A lockOfAll is the locks of several stores, held together or not at all.
-type lockOfAll []driver.Lock
-
-// TryLock takes all of them.
-func (l lockOfAll) TryLock() (bool, error) {
-	for i := range l {
-		ok, err := l[i].TryLock()
-		if !ok || err != nil {
-			return false, errors.Join(err, l[:i].Unlock())
-		}
-	}
-	return true, nil
-}
-
-// Unlock gives all of them back.
-func (l lockOfAll) Unlock() (err error) {
-	for i := range l {
-		err = errors.Join(err, l[i].Unlock())
 	}
 	return err
 }
