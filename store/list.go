@@ -11,7 +11,7 @@ import (
 
 // How SQLite lists sessions. Each status a query allows is a query of its own, and SQLite
 // merges them by the row's number, which is the order of creation: the index of a status
-// (with the machine or the state before it) is in that order, so a page is read from where
+// (with the machine, the starter or the state before it) is in that order, so a page is read from where
 // the cursor says, and no further. Where a subject, an id or a time is what narrows most,
 // the matches are sorted instead.
 //
@@ -102,7 +102,7 @@ func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, 
 		l.and("s.subject>=? AND s.subject<? AND s.subject<>''", q.Subject, behind(q.Subject))
 	}
 	if q.StartedBy != "" {
-		l.and(startedBy+"=?", q.StartedBy)
+		l.and("s.started_by=? AND s.started_by<>''", q.StartedBy)
 	}
 	if q.CreatedAfter != 0 {
 		l.and("s.created_at>?", q.CreatedAfter)
@@ -132,10 +132,6 @@ func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, 
 	}
 	return l, nil
 }
-
-// startedBy is who has started a session, as its first event says: former versions wrote the
-// subject alone. No row has it, so that a list by it looks at the log of each session that is left.
-const startedBy = `(SELECT coalesce(json_extract(events, '$[0].data.actor.subject'), json_extract(events, '$[0].data.actor')) FROM log WHERE session=s.id AND first=1)`
 
 // behind returns the first text, by its bytes, behind all those that begin like this one.
 func behind(prefix string) string {
@@ -210,7 +206,7 @@ func by(q *session.ListQuery, status session.Status) (index, condition string) {
 // each returns the statuses of a query that names none, where the index to go by has them:
 // none where it goes by another one.
 func (l *listing) each(q *session.ListQuery) []session.Status {
-	if q.MachineName == "" && q.State == "" && q.UpdatedAfter == 0 && q.Places == nil || q.ID != "" || q.Subject != "" || q.Code != "" {
+	if q.MachineName == "" && q.StartedBy == "" && q.State == "" && q.UpdatedAfter == 0 && q.Places == nil || q.ID != "" || q.Subject != "" || q.Code != "" {
 		return nil
 	}
 	return []session.Status{session.Running, session.NeedsHuman, session.Completed, session.Stopped, session.Failed}

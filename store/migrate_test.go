@@ -20,9 +20,9 @@ func TestUpgrade(t *testing.T) {
 		before, err = s.List(a.ctx, session.ListQuery{})
 		a.ok(err)
 	})
-	a.exec(`DROP TABLE migrations; DROP TABLE gaps; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DROP INDEX sessions_status; DROP INDEX sessions_machine; DROP INDEX sessions_state; DROP INDEX sessions_code; DROP INDEX sessions_subject; DROP INDEX sessions_due; DROP INDEX sessions_timer; DROP INDEX sessions_awake; ALTER TABLE sessions DROP COLUMN due_at; ALTER TABLE sessions DROP COLUMN timer_at; ALTER TABLE sessions DROP COLUMN subject; CREATE INDEX sessions_live ON sessions (id) WHERE status IN ('running', 'needs_human'); DELETE FROM goose_db_version WHERE version_id>3`)
+	a.exec(`DROP TABLE migrations; DROP TABLE gaps; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DROP INDEX sessions_status; DROP INDEX sessions_machine; DROP INDEX sessions_state; DROP INDEX sessions_code; DROP INDEX sessions_subject; DROP INDEX sessions_due; DROP INDEX sessions_timer; DROP INDEX sessions_awake; DROP INDEX sessions_started; ALTER TABLE sessions DROP COLUMN started_by; ALTER TABLE sessions DROP COLUMN due_at; ALTER TABLE sessions DROP COLUMN timer_at; ALTER TABLE sessions DROP COLUMN subject; CREATE INDEX sessions_live ON sessions (id) WHERE status IN ('running', 'needs_human'); DELETE FROM goose_db_version WHERE version_id>3`)
 	names, err := store.Migrate(a.ctx, a.path)
-	if a.ok(err); len(names) != 5 || !strings.Contains(names[0], "0004") {
+	if a.ok(err); len(names) != 6 || !strings.Contains(names[0], "0004") {
 		t.Errorf("applied were %v", names)
 	}
 	a.with(func(r *runner.Runner, s *store.SQLite) {
@@ -58,6 +58,8 @@ func TestListsGoByIndexes(t *testing.T) {
 			{session.ListQuery{Limit: 50, State: "a", Statuses: waiting}, "COVERING INDEX sessions_state (current_state=? AND status=?)", true},
 			{session.ListQuery{Limit: 50, Code: "a"}, "sessions_code (code=?)", false},
 			{session.ListQuery{Limit: 50, Subject: "a"}, "sessions_subject (subject>? AND subject<?)", true},
+			{session.ListQuery{Limit: 50, StartedBy: "a", Desc: true}, "sessions_started (started_by=? AND status=?)", false},
+			{session.ListQuery{Limit: 50, StartedBy: "a", Statuses: ended}, "sessions_started (started_by=? AND status=?)", false},
 			{session.ListQuery{Limit: 50, Reviews: true}, "sessions_reviews", false},
 			{session.ListQuery{Limit: 50, UpdatedAfter: 1, Statuses: ended}, "sessions_ended (updated_at>?)", true},
 			{session.ListQuery{Limit: 50, ID: "0a"}, "(session_id>? AND session_id<?)", true},

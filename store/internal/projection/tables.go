@@ -18,7 +18,7 @@ var (
 	// ends, waits, goes on, is reviewed, is about something else or due at another time, then, from [SessionMoving], those that every
 	// commit changes.
 	SessionColumns = []string{
-		"session_id", "machine", "machine_digest", "created_at",
+		"session_id", "machine", "machine_digest", "created_at", "started_by",
 		"status", "code", "reason", "reviews", "subject", "due_at",
 		"current_state", "round", "attempt", "sequence", "transitions", "updated_at", "timer_at", "calls", "input_tokens", "output_tokens", "cost_pico_usd", "head",
 	}
@@ -37,8 +37,8 @@ var (
 // Where in SessionColumns the columns begin that are not as they were at first, and those
 // that every commit changes.
 const (
-	SessionStanding = 4
-	SessionMoving   = 10
+	SessionStanding = 5
+	SessionMoving   = 11
 )
 
 // Values puts in the place of each field what is in it, and returns the list. database/sql
@@ -61,6 +61,7 @@ func Values(fields []any) []any {
 type Session struct {
 	ID, Machine, Digest                 string
 	CreatedAt                           int64
+	StartedBy                           string
 	Status, Code, Reason                string
 	Reviews                             int64
 	Subject                             string
@@ -75,17 +76,25 @@ type Session struct {
 func SessionOf(s *session.Session) Session {
 	o, spent := s.Standing(), s.Spent()
 	return Session{
-		s.ID.String(), s.Machine().Name(), s.Machine().Digest(), int64(s.CreatedAt),
+		s.ID.String(), s.Machine().Name(), s.Machine().Digest(), int64(s.CreatedAt), startedBy(s),
 		s.Status.String(), o.Code, o.Reason, int64(len(s.Reviews())), s.Subject(), int64(s.DueAt()),
 		s.State.Name, int64(s.Round), int64(s.Attempt), s.Sequence, int64(s.Executed), int64(s.UpdatedAt), int64(s.TimerAt()),
 		spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money),
 	}
 }
 
+// startedBy returns the subject that has started a session, "" if that is not said.
+func startedBy(s *session.Session) string {
+	if by := s.Options().Actor; by != nil {
+		return by.Subject
+	}
+	return ""
+}
+
 // Fields appends where the columns are. head is the hash of the last record.
 func (s *Session) Fields(dst []any, machine *int64, head *[]byte) []any {
 	return append(dst,
-		&s.ID, machine, &s.Digest, &s.CreatedAt,
+		&s.ID, machine, &s.Digest, &s.CreatedAt, &s.StartedBy,
 		&s.Status, &s.Code, &s.Reason, &s.Reviews, &s.Subject, &s.DueAt,
 		&s.State, &s.Round, &s.Attempt, &s.Sequence, &s.Executed, &s.UpdatedAt, &s.TimerAt, &s.Calls, &s.TokensIn, &s.TokensOut, &s.PicoUSD, head)
 }
