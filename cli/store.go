@@ -33,8 +33,8 @@ what proves later that nothing was set back.`,
 		Long: `Write everything anew that follows from the logs: sessions, alignment, exemplars,
 lessons, what stands beside the events of a record, all indexes and free space. It is
 one transaction, and needs as much room on the disk as the store again. What follows
-from nothing stays as it is: the secret that audits are drawn by, the audit of models. A
-damaged log or definition is reported, and nothing is changed.`,
+from nothing stays as it is: the secret that audits are drawn by, the audit of models, the
+logs of agents. A damaged log or definition is reported, and nothing is changed.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			job := api.NewJob{Kind: "rebuild", RebuildJob: api.RebuildJob{AcceptCut: acceptCut}}
@@ -56,8 +56,9 @@ func (a *app) storeVerifyCommand() *cobra.Command {
 compare every column of every row with what the logs say. The first difference of each
 kind is named, whether dialai store rebuild repairs it, and the exit code is 1. Rebuild
 repairs whatever follows from the logs; not damaged logs, definitions, tables, the secret
-that audits are drawn by, or the audit of models. When migrations ran, and how often
-trust was written anew, is compared with nothing, since no record says so.
+that audits are drawn by, the audit of models, or the logs of agents. When migrations
+ran, and how often trust was written anew, is compared with nothing, since no record
+says so.
 
 With --head it also proves that every record that was there when dialai store head
 printed it is still there as it was.`,
@@ -88,6 +89,7 @@ type headLine struct {
 	Log    int64  `json:"log"`
 	Roster int64  `json:"roster"`
 	Audit  int64  `json:"audit"`
+	Agents int64  `json:"agents,omitempty"`
 	Hash   string `json:"hash"`
 }
 
@@ -97,8 +99,9 @@ func (a *app) storeHeadCommand() *cobra.Command {
 		Long: `Print PLACE:HASH. Kept where whoever can write the store cannot, it lets
 dialai store verify --head prove later that nothing up to there was set back, removed or
 written anew. The place has three numbers: how many records there are of sessions, of
-registered specialists and champions, and of the audit of models. The hash covers the
-hash of each of these records and its place.`,
+registered specialists and champions, and of the audit of models; and a fourth, of the
+logs of agents, once there is one. The hash covers the hash of each of these records and
+its place.`,
 		Example: `  dialai store head > /elsewhere/head
   dialai store verify --head "$(cat /elsewhere/head)"`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -107,7 +110,7 @@ hash of each of these records and its place.`,
 				switch {
 				case err != nil:
 				case a.Flags.JSON:
-					err = render.JSON(a.Out, headLine{h.String(), h.Log, h.Roster, h.Audit, h.Hash.String()})
+					err = render.JSON(a.Out, headLine{h.String(), h.Log, h.Roster, h.Audit, h.Agents, h.Hash.String()})
 				default:
 					_, err = fmt.Fprintln(a.Out, h)
 				}

@@ -16,6 +16,7 @@
 //	rulings.go, review.go     what humans say, before and after a round is closed
 //	withheld*.go, digest.go   what who may see, and what a ruling is about
 //	program*.go, roster*.go   the compiled machine, and who was registered for it
+//	agent_log.go              what agents did about it, in a log beside its own
 //	store.go                  what a store promises
 //	view.go, decision.go      what is shown
 //

@@ -29,6 +29,7 @@ type Store interface {
 	OwnerStore
 	HistoryStore
 	AuditStore
+	AgentStore
 }
 
 // A SessionStore keeps the logs of sessions.
@@ -169,6 +170,18 @@ type AuditStore interface {
 	// that is not known. They are whole: what a viewer may see of them is for
 	// the caller to say.
 	Audit(ctx context.Context, id specialist.SessionID) iter.Seq2[specialist.AuditEntry, error]
+}
+
+// An AgentStore keeps what agents did about sessions, in a log for each beside its own.
+type AgentStore interface {
+	// AppendAgentLog appends events to the agent_log of a session, all or nothing, and numbers
+	// them from after+1; their Seq is not read. It returns ErrStale, and changes nothing,
+	// unless the newest entry has the sequence number after, 0 if there is none, and
+	// ErrNotFound for an unknown session. When it returns nil, a crash loses none of it.
+	AppendAgentLog(ctx context.Context, id specialist.SessionID, after int64, events ...AgentEvent) error
+	// AgentLog yields the entries of a session's agent_log after a sequence number, the
+	// oldest first; none for a session that is not known. They may be kept.
+	AgentLog(ctx context.Context, id specialist.SessionID, after int64) iter.Seq2[AgentEvent, error]
 }
 
 // An OwnerStore tells living processes from lost ones.

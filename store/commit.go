@@ -31,6 +31,7 @@ type statements struct {
 	insertLesson                                 *sql.Stmt
 	rosterHead, insertRoster                     *sql.Stmt
 	auditHead, insertAudit                       *sql.Stmt
+	agentHead, insertAgentEvent                  *sql.Stmt
 }
 
 func (st *statements) prepare(p *preparer) {
@@ -52,6 +53,9 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.rosterHead, `SELECT first, hash FROM roster_log WHERE machine=? ORDER BY id DESC LIMIT 1`)
 	p.prepare(&st.auditHead, `SELECT hash FROM llm_audit ORDER BY id DESC LIMIT 1`)
 	p.prepare(&st.insertAudit, `INSERT INTO llm_audit (session_id, entry, hash) VALUES (?,?,?)`)
+	p.prepare(&st.agentHead, `SELECT s.id, coalesce(a.seq, 0), a.hash FROM sessions s LEFT JOIN agent_log a ON a.session=s.id
+		WHERE s.session_id=? ORDER BY a.seq DESC LIMIT 1`)
+	p.prepare(&st.insertAgentEvent, insert("agent_log", agentColumns))
 	p.prepare(&st.insertRoster, insert("roster_log", projection.RosterColumns))
 }
 

@@ -41,6 +41,7 @@ func newFullStore(t *testing.T) *aStore {
 		}
 		_, err = r.Step(a.ctx, started.ID)
 		a.ok(err)
+		a.ok(s.AppendAgentLog(a.ctx, started.ID, 0, session.AgentEvent{At: 1, Kind: "opened", Data: []byte(`{"agent":"claude"}`)}, session.AgentEvent{At: 2, Kind: "note", Data: []byte(`{"text":"on it"}`)}))
 		for i := range 3 {
 			a.ok(s.AppendAudit(a.ctx, specialist.AuditEntry{AuditEntryID: fmt.Sprint("entry ", i), SessionID: started.ID.String(), SpecialistID: "ai", Attempt: 1, Purpose: "ask"}))
 		}

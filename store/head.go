@@ -18,36 +18,44 @@ import (
 // anew. The hash of a record covers its content and all records of its log before it;
 // the head's covers every record's hash at its place:
 //
-//	SHA-256 of Log, Roster and Audit, then of place and hash of each record of the logs
-//	of all sessions in the order of their commits, then the same of the logs of all
-//	machine names, then of the audit of models; numbers as 8 bytes, the highest first.
+//	SHA-256 of Log, Roster and Audit, and Agents unless it is 0, then of place and hash of
+//	each record of the logs of all sessions in the order of their commits, then the same of
+//	the logs of all machine names, then of the audit of models, then of the agent_logs of
+//	all sessions; numbers as 8 bytes, the highest first.
 //
 // The zero Head is that of an empty store, but for its hash.
 type Head struct {
 	Log    int64 // place of the newest record of any session; 0 if there is none
 	Roster int64 // place of the newest record of any machine name
 	Audit  int64 // place of the newest entry of the audit of models
+	Agents int64 // place of the newest entry of any agent_log; left out of what is printed while it is 0
 	Hash   session.Hash
 }
 
 // String returns the head as PLACE:HASH, such as 57.2.14:9f86d081…; the place is Log,
-// Roster and Audit.
+// Roster and Audit, and Agents unless it is 0.
 func (h Head) String() string { return h.Place() + ":" + h.Hash.String() }
 
 // Place returns the part of the head before its hash.
-func (h Head) Place() string { return fmt.Sprintf("%d.%d.%d", h.Log, h.Roster, h.Audit) }
+func (h Head) Place() string {
+	place := fmt.Sprintf("%d.%d.%d", h.Log, h.Roster, h.Audit)
+	if h.Agents != 0 {
+		place += fmt.Sprintf(".%d", h.Agents)
+	}
+	return place
+}
 
 // ParseHead reads what [Head.String] returned.
 func ParseHead(text string) (h Head, err error) {
 	place, hash, _ := strings.Cut(text, ":")
 	parts := strings.Split(place, ".")
 	sum, err := hex.DecodeString(hash)
-	if len(parts) != 3 || len(sum) != len(h.Hash) || err != nil {
+	if len(parts) < 3 || len(parts) > 4 || len(sum) != len(h.Hash) || err != nil {
 		return Head{}, fmt.Errorf("%q is no head: write it as dialai store head prints it, PLACE:HASH", text)
 	}
-	for i, into := range []*int64{&h.Log, &h.Roster, &h.Audit} {
+	for i, into := range []*int64{&h.Log, &h.Roster, &h.Audit, &h.Agents}[:len(parts)] {
 		if *into, err = strconv.ParseInt(parts[i], 10, 64); err != nil || *into < 0 {
-			return Head{}, fmt.Errorf("%q is no place in a head: write three numbers, such as 57.2.14", place)
+			return Head{}, fmt.Errorf("%q is no place in a head: write three or four numbers, such as 57.2.14", place)
 		}
 	}
 	copy(h.Hash[:], sum)
@@ -77,7 +85,7 @@ func (s *SQLite) Head(ctx context.Context) (Head, error) {
 // places returns the newest places, without the hash.
 func (r reader) places(ctx context.Context) (h Head, err error) {
 	err = r.q.QueryRowContext(ctx, `SELECT coalesce((SELECT max(id) FROM log), 0), coalesce((SELECT max(id) FROM roster_log), 0),
-		coalesce((SELECT max(id) FROM llm_audit), 0)`).Scan(&h.Log, &h.Roster, &h.Audit)
+		coalesce((SELECT max(id) FROM llm_audit), 0), coalesce((SELECT max(id) FROM agent_log), 0)`).Scan(&h.Log, &h.Roster, &h.Audit, &h.Agents)
 	return h, err
 }
 
@@ -93,10 +101,13 @@ func (r reader) headAt(ctx context.Context, at Head) (h session.Hash, err error)
 	for _, n := range []int64{at.Log, at.Roster, at.Audit} {
 		write(n, nil)
 	}
+	if at.Agents != 0 {
+		write(at.Agents, nil)
+	}
 	for _, chain := range []struct {
 		table string
 		to    int64
-	}{{"log", at.Log}, {"roster_log", at.Roster}, {"llm_audit", at.Audit}} {
+	}{{"log", at.Log}, {"roster_log", at.Roster}, {"llm_audit", at.Audit}, {"agent_log", at.Agents}} {
 		var place int64
 		var hash sql.RawBytes
 		for err := range scan(r.q.QueryContext(ctx, `SELECT id, hash FROM `+chain.table+` NOT INDEXED WHERE id<=? ORDER BY id`, chain.to)).into(&place, &hash) {
@@ -116,7 +127,7 @@ func (a *audit) compareHead(ctx context.Context, want Head) error {
 	if err != nil {
 		return err
 	}
-	if now.Log < want.Log || now.Roster < want.Roster || now.Audit < want.Audit {
+	if now.Log < want.Log || now.Roster < want.Roster || now.Audit < want.Audit || now.Agents < want.Agents {
 		return differs(inHead, "head", "the store ends at %s, before %s: it was set back", now.Place(), want.Place())
 	}
 	hash, err := a.headAt(ctx, want)

@@ -45,7 +45,7 @@ func TestHead(t *testing.T) {
 		a.ok(r.Disable(a.ctx, "small", "p"))
 	})
 	late, _ := a.head()
-	if early.Log == 0 || early.Roster != 2 || early.Audit != 3 || late.Log != early.Log+1 || late.Roster != 3 {
+	if early.Log == 0 || early.Roster != 2 || early.Audit != 3 || early.Agents != 2 || late.Log != early.Log+1 || late.Roster != 3 {
 		t.Fatalf("the heads are %v and %v", early, late)
 	}
 	for _, h := range []store.Head{early, late, {}} {
@@ -88,6 +88,7 @@ func TestHeadCovers(t *testing.T) {
 	for name, query := range map[string]string{
 		"the order of two sessions": `UPDATE log SET id=-1 WHERE id=9; UPDATE log SET id=9 WHERE id=10; UPDATE log SET id=10 WHERE id=-1`,
 		"the end of a roster":       `DELETE FROM roster_log WHERE id=(SELECT max(id) FROM roster_log)`,
+		"the end of an agent_log":   `DELETE FROM agent_log WHERE id=(SELECT max(id) FROM agent_log)`,
 		"the end of the audit":      `DELETE FROM llm_audit WHERE id=(SELECT max(id) FROM llm_audit)`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestHeadCovers(t *testing.T) {
 
 func TestParseHead(t *testing.T) {
 	hash := strings.Repeat("ab", 32)
-	for _, text := range []string{"", "1.2.3", "1.2.3:", "1.2:" + hash, "1.2.x:" + hash, "1.2.-3:" + hash, "1.2.3:" + hash[1:], "1.2.3:" + hash + ":1", "57:" + hash} {
+	for _, text := range []string{"", "1.2.3", "1.2.3:", "1.2:" + hash, "1.2.x:" + hash, "1.2.-3:" + hash, "1.2.3:" + hash[1:], "1.2.3:" + hash + ":1", "1.2.3.4.5:" + hash, "1.2.3.-4:" + hash, "57:" + hash} {
 		if h, err := store.ParseHead(text); err == nil {
 			t.Errorf("%q is read as %v", text, h)
 		}

@@ -43,6 +43,7 @@ type Memory struct {
 	lastOwner int
 	secret    [32]byte
 	audit     map[string][]specialist.AuditEntry // by session
+	agents    map[specialist.SessionID][]session.AgentEvent
 }
 
 const shardCount = 64

@@ -20,9 +20,9 @@ func TestUpgrade(t *testing.T) {
 		before, err = s.List(a.ctx, session.ListQuery{})
 		a.ok(err)
 	})
-	a.exec(`DROP TABLE migrations; DROP TABLE gaps; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DROP INDEX sessions_status; DROP INDEX sessions_machine; DROP INDEX sessions_state; DROP INDEX sessions_code; DROP INDEX sessions_subject; DROP INDEX sessions_due; DROP INDEX sessions_timer; DROP INDEX sessions_awake; DROP INDEX sessions_started; ALTER TABLE sessions DROP COLUMN started_by; ALTER TABLE sessions DROP COLUMN due_at; ALTER TABLE sessions DROP COLUMN timer_at; ALTER TABLE sessions DROP COLUMN subject; CREATE INDEX sessions_live ON sessions (id) WHERE status IN ('running', 'needs_human'); DELETE FROM goose_db_version WHERE version_id>3`)
+	a.exec(`DROP TABLE agent_log; DROP TABLE migrations; DROP TABLE gaps; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DROP INDEX sessions_status; DROP INDEX sessions_machine; DROP INDEX sessions_state; DROP INDEX sessions_code; DROP INDEX sessions_subject; DROP INDEX sessions_due; DROP INDEX sessions_timer; DROP INDEX sessions_awake; DROP INDEX sessions_started; ALTER TABLE sessions DROP COLUMN started_by; ALTER TABLE sessions DROP COLUMN due_at; ALTER TABLE sessions DROP COLUMN timer_at; ALTER TABLE sessions DROP COLUMN subject; CREATE INDEX sessions_live ON sessions (id) WHERE status IN ('running', 'needs_human'); DELETE FROM goose_db_version WHERE version_id>3`)
 	names, err := store.Migrate(a.ctx, a.path)
-	if a.ok(err); len(names) != 6 || !strings.Contains(names[0], "0004") {
+	if a.ok(err); len(names) != 7 || !strings.Contains(names[0], "0004") {
 		t.Errorf("applied were %v", names)
 	}
 	a.with(func(r *runner.Runner, s *store.SQLite) {

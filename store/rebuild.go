@@ -193,6 +193,7 @@ func (b *rebuild) copyTables() {
 		"log":              projection.LogColumns,
 		"roster_log":       projection.RosterColumns,
 		"llm_audit":        {"session_id", "entry", "hash"},
+		"agent_log":        agentColumns,
 	} {
 		b.exec(fmt.Sprintf(`INSERT INTO fresh.%s (id, %s) SELECT id, %[2]s FROM main.%[1]s NOT INDEXED ORDER BY id`, table, strings.Join(columns, ", ")))
 	}

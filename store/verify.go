@@ -21,8 +21,8 @@ import (
 //   - the sources: the chains of all logs, with every record's place, and definitions
 //     under their digests (verify_logs.go);
 //   - what follows from them: each column of each other table (verify_tables.go);
-//   - what nothing follows from: the secret and the audit of models, which carry hashes
-//     of their own (verify_side.go).
+//   - what nothing follows from: the secret, the audit of models and the logs of agents,
+//     which carry hashes of their own (verify_side.go).
 //
 // Nothing is read by an index, so that a damaged one hides nothing. What fits a head
 // that was printed earlier (head.go) has not been set back or written anew since.
@@ -53,6 +53,7 @@ const (
 	inDefinition Kind = "definition" // its text is not that of its digest
 	inSecret     Kind = "secret"     // that audits are drawn by
 	inAudit      Kind = "audit"      // of models
+	inAgentLog   Kind = "agent_log"  // of a session
 	inHead       Kind = "head"       // the store is not the one whose head was given
 	inRows       Kind = "rows"       // what follows from logs and definitions
 	inFile       Kind = "file"       // pages and indexes
@@ -95,7 +96,7 @@ func (d *Difference) Error() string {
 
 // What no check of a file alone can know.
 const (
-	unknownRollback = "whether it, or the end of its log of specialists or of its audit of models, was set back to an earlier state: keep what dialai store head prints elsewhere, and give it as --head"
+	unknownRollback = "whether it, or the end of its log of specialists, of its audit of models or of the log of an agent, was set back to an earlier state: keep what dialai store head prints elsewhere, and give it as --head"
 	unknownForgery  = "whether somebody who can write the file wrote all of it anew, hashes included"
 	unknownSince    = "whether what came after the head was set back or written anew"
 	unknownCounts   = "when migrations ran, and how often trust was rebuilt: two notes that nothing is decided by"
@@ -256,7 +257,7 @@ func (a *audit) conclude() {
 		d.Repaired = d.Kind.derived() && !a.damaged()
 		all = append(all, d)
 	}
-	order := []Kind{inLog, inRoster, inDefinition, inSchema, inSecret, inAudit, inHead, inRows, inFile}
+	order := []Kind{inLog, inRoster, inDefinition, inSchema, inSecret, inAudit, inAgentLog, inHead, inRows, inFile}
 	slices.SortFunc(all, func(x, y *Difference) int {
 		return cmp.Compare(slices.Index(order, x.Kind), slices.Index(order, y.Kind))
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 
 	"github.com/dialai/dialai/session"
 )
@@ -13,6 +14,7 @@ func (a *audit) side() []check {
 	return []check{
 		{inSecret, "secrets", a.checkSecret},
 		{inAudit, "llm_audit", a.checkAudit},
+		{inAgentLog, "agent_log", a.checkAgentLogs},
 	}
 }
 
@@ -53,6 +55,47 @@ func (a *audit) checkAudit(ctx context.Context) error {
 			return differs(inAudit, "llm_audit", "entry %d: %v", id, err)
 		case said.SessionID != sessionID:
 			return differs(inAudit, "llm_audit", "entry %d is of session %s and stands under %s", id, said.SessionID, sessionID)
+		}
+		return nil
+	})
+}
+
+// checkAgentLogs follows the chain of each session's agent_log. It comes after the logs
+// were read, from which it has the ids of sessions.
+func (a *audit) checkAgentLogs(ctx context.Context) error {
+	heads := map[int64]session.Hash{}
+	next := map[int64]int64{}
+	var id, row, seq, n int64
+	var event, hash []byte
+	return each(a.all(ctx, "agent_log", agentColumns, []any{&id, &row, &seq, &event, &hash}), func() error {
+		n++
+		next[row]++
+		of, known := a.sessions[row]
+		stream := of.ID
+		if !known { // what is wrong with its log is found there
+			stream = fmt.Sprintf("session row %d", row)
+		}
+		bad := func(format string, args ...any) error {
+			d := differs(inAgentLog, stream, format, args...)
+			d.Seq = next[row]
+			return d
+		}
+		want := heads[row]
+		if known {
+			want = session.Chain(want, session.AgentStream(of.ID), event)
+		} else {
+			copy(want[:], hash)
+		}
+		heads[row] = want
+		switch e, err := session.DecodeAgentEvent(event); {
+		case id != n:
+			return bad("row %d of agent_log follows row %d: one was removed", id, n-1)
+		case string(hash) != string(want[:]):
+			return bad("the hash of its entry is wrong: it was altered, or one before it removed")
+		case err != nil:
+			return bad("%v", err)
+		case e.Seq != next[row] || seq != next[row]:
+			return bad("it has the number %d, its row %d", e.Seq, seq)
 		}
 		return nil
 	})

@@ -1,12 +1,15 @@
 package storetest
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dialai/dialai/machine"
@@ -268,6 +271,52 @@ func testAudit(t *testing.T, m Maker) {
 	wg.Wait()
 	if n := len(all(b, b.store.Audit(b.ctx, s.ID))); n != 22 {
 		t.Errorf("%d entries, want 22", n)
+	}
+}
+
+// testAgentLog: entries are appended after the newest, or not at all; they are kept in order,
+// each session's on its own; of many who append at once after the same entry one does.
+func testAgentLog(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s, other := b.start(), b.start()
+	data := func(text string) json.RawMessage { return json.RawMessage(`{"text":"` + text + `"}`) }
+	b.ok(b.store.AppendAgentLog(b.ctx, s.ID, 0, session.AgentEvent{At: 1, Kind: "opened", Data: data("<&>")}))
+	b.ok(b.store.AppendAgentLog(b.ctx, other.ID, 0, session.AgentEvent{At: 1, Kind: "opened", Data: data("other")}))
+	b.ok(b.store.AppendAgentLog(b.ctx, s.ID, 1, session.AgentEvent{At: 2, Kind: "note", Data: data("two")}, session.AgentEvent{At: 2, Kind: "note", Data: data("three")}))
+	b.open(m)
+	for _, after := range []int64{0, 1, 2, 4} {
+		if err := b.store.AppendAgentLog(b.ctx, s.ID, after, session.AgentEvent{At: 3, Kind: "late", Data: data("no")}); !errors.Is(err, session.ErrStale) {
+			t.Errorf("appending after entry %d of 3: %v, want ErrStale", after, err)
+		}
+	}
+	if err := b.store.AppendAgentLog(b.ctx, specialist.SessionID{1}, 0, session.AgentEvent{Kind: "opened", Data: data("")}); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("appending to an unknown session: %v, want ErrNotFound", err)
+	}
+	want := []session.AgentEvent{{Seq: 1, At: 1, Kind: "opened", Data: data("<&>")}, {Seq: 2, At: 2, Kind: "note", Data: data("two")}, {Seq: 3, At: 2, Kind: "note", Data: data("three")}}
+	if got := all(b, b.store.AgentLog(b.ctx, s.ID, 0)); !reflect.DeepEqual(got, want) {
+		t.Errorf("kept is %+v, want %+v", got, want)
+	}
+	if got := all(b, b.store.AgentLog(b.ctx, s.ID, 2)); !reflect.DeepEqual(got, want[2:]) {
+		t.Errorf("after entry 2 there is %+v, want %+v", got, want[2:])
+	}
+	if got := all(b, b.store.AgentLog(b.ctx, specialist.SessionID{1}, 0)); len(got) != 0 {
+		t.Errorf("an unknown session has %+v", got)
+	}
+	var wg sync.WaitGroup
+	var won atomic.Int64
+	for range 20 {
+		wg.Go(func() {
+			switch err := b.store.AppendAgentLog(b.ctx, s.ID, 3, session.AgentEvent{At: 4, Kind: "permission_used", Data: data("once")}); {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, session.ErrStale):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(all(b, b.store.AgentLog(b.ctx, s.ID, 0))); n != 4 || won.Load() != 1 {
+		t.Errorf("%d of 20 appended after the same entry, and there are %d entries; want 1 and 4", won.Load(), n)
 	}
 }
 

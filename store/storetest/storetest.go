@@ -60,6 +60,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"owners", testOwners},
 		{"secret", testSecret},
 		{"audit", testAudit},
+		{"agent log", testAgentLog},
 		{"one winner of many", testOneWinner},
 		{"many sessions at once", testManySessions},
 		{"reopen", testReopen},
