@@ -106,6 +106,26 @@ func (v *LogView) RosterEvents(machineName string, records iter.Seq2[session.Sto
 	}
 }
 
+// AgentEvents yields the events of the agent_log of a session as they are shown. An agent is
+// one of those whose word a round may withhold, so as long as any round is hidden only when
+// and of what kind they are is told.
+func (v *LogView) AgentEvents(id string, events iter.Seq2[session.AgentEvent, error]) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for from, err := range events {
+			e := Event{V: 1, SessionID: id, Raw: session.Raw{Seq: from.Seq, At: from.At, Kind: from.Kind, Data: from.Data}, Hash: from.Hash.String()}
+			switch {
+			case len(v.Hidden) > 0:
+				e.Data, e.Withheld = json.RawMessage("{}"), true
+			case v.Redacted && err == nil:
+				e.Data, e.Redacted = redact(e.Data)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // show leaves out of an event what is not shown of it.
 func (v *LogView) show(s *session.Session, e *Event) {
 	in := v.roundOf(&e.Raw)

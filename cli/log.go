@@ -36,6 +36,9 @@ what was proposed in a closed one that waits for a review.
 With --machine it prints instead what happened to the specialists of a machine name:
 who was registered, switched on or off and by whom, and who became champion.
 
+With --agent it prints what coding agents did about the session, which stands in a log
+of its own: that a permission was used, for one.
+
 With --guard it writes the event log of the guards instead, which dialai analyze
 and dialai replay read: one JSON object a line for what was spent, every step that
 was judged, and how. Where a step holds what looks like a secret or personal data, its
@@ -43,13 +46,14 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 		Example: `  dialai log 0b9c1d3e
   dialai log 0b9c1d3e --from 100 --json
   dialai log 0b9c1d3e --guard > guard.jsonl
+  dialai log 0b9c1d3e --agent
   dialai log --machine triage`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case machineName == "" && len(args) == 0:
 				return command.Hinted(command.Usage("%s: <session> is missing", cmd.CommandPath()), "name a session, or a machine with --machine")
-			case machineName != "" && (len(args) > 0 || f.guard):
-				return command.Usage("%s: --machine stands alone: its log is that of no session, and no guard's", cmd.CommandPath())
+			case machineName != "" && (len(args) > 0 || f.guard || f.agent):
+				return command.Usage("%s: --machine stands alone: its log is that of no session, and no guard's or agent's", cmd.CommandPath())
 			case machineName != "":
 				return a.with(cmd.Context(), command.Reads, func(e *engine, out *bufio.Writer) error {
 					return a.printMachineLog(cmd.Context(), e, out, machineName, from)
@@ -72,7 +76,11 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				case f.guard:
 					return a.printGuardLog(cmd.Context(), e, out, s, f, from, hidden)
 				}
-				return a.printLog(cmd.Context(), e, out, s, &api.LogView{Redacted: f.payload == guardlog.PayloadRedacted, Hidden: hidden}, from)
+				view := &api.LogView{Redacted: f.payload == guardlog.PayloadRedacted, Hidden: hidden}
+				if f.agent {
+					return a.printEvents(out, view.AgentEvents(s.ID.String(), e.Store.AgentLog(cmd.Context(), s.ID, from-1)))
+				}
+				return a.printLog(cmd.Context(), e, out, s, view, from)
 			})
 		},
 	}
@@ -80,6 +88,8 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 	cmd.Flags().StringVar(&machineName, "machine", "", "the `name` of a machine, to print the log of its specialists")
 	v.add(cmd)
 	cmd.Flags().BoolVar(&f.guard, "guard", false, "write the event log of the guards")
+	cmd.Flags().BoolVar(&f.agent, "agent", false, "print what agents did about the session")
+	cmd.MarkFlagsMutuallyExclusive("agent", "guard")
 	cmd.Flags().StringVar(&f.payload, "payload", guardlog.PayloadRedacted, "what is written of texts: `redacted`, full or, with --guard, digest")
 	command.Complete(cmd, "payload", guardlog.PayloadRedacted, string(guard.PayloadFull), string(guard.PayloadDigest))
 	return cmd
@@ -101,6 +111,9 @@ func (f *guardLogFlags) check() error {
 
 // printDistantLog prints the events of a session as a server shows them.
 func (a *app) printDistantLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, v *viewFlags, f *guardLogFlags, from int64) error {
+	if f.agent {
+		return a.printEvents(out, remote.ToldOf(e.far, e.far.AgentLog(ctx, s.ID.String(), from, f.payload, v.as)))
+	}
 	if f.guard {
 		for rec, err := range e.far.GuardLog(ctx, s.ID.String(), from, f.payload, v.as) {
 			if err != nil {
@@ -172,6 +185,7 @@ func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, nam
 // guardLogFlags are those of log that are about guards.
 type guardLogFlags struct {
 	guard   bool
+	agent   bool
 	payload string
 }
 

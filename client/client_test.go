@@ -831,8 +831,11 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		return err
 	},
 	"list-session-decisions": func(ctx context.Context, c *client.Client) error { return first(c.SessionDecisions(ctx, "id")) },
-	"list-model-calls":       func(ctx context.Context, c *client.Client) error { return first(c.ModelCalls(ctx, "id", "carol")) },
-	"get-driver":             func(ctx context.Context, c *client.Client) error { _, err := c.Driver(ctx, "id"); return err },
+	"list-agent-events": func(ctx context.Context, c *client.Client) error {
+		return first(c.AgentLog(ctx, "id", 2, "full", "carol"))
+	},
+	"list-model-calls": func(ctx context.Context, c *client.Client) error { return first(c.ModelCalls(ctx, "id", "carol")) },
+	"get-driver":       func(ctx context.Context, c *client.Client) error { _, err := c.Driver(ctx, "id"); return err },
 	"step-session": func(ctx context.Context, c *client.Client) error {
 		_, err := c.Step(ctx, "id", client.Write{Wait: 1})
 		return err

@@ -96,6 +96,17 @@ func (c *Client) ModelCalls(ctx context.Context, id, human string) iter.Seq2[api
 	return pages[api.ModelCall](ctx, c, of(id, "/audit"), values("human", human))
 }
 
+// AgentLog yields what agents did about a session, from a number on; 0 is the first. payload is
+// what is shown of texts: redacted (also if it is "") or full; human as whom it is looked at, "" for
+// nobody in particular. An error is the last it yields.
+func (c *Client) AgentLog(ctx context.Context, id string, from int64, payload, human string) iter.Seq2[api.Event, error] {
+	v := values("payload", payload, "human", human)
+	if from > 0 {
+		v.Set("from", number(from))
+	}
+	return pages[api.Event](ctx, c, of(id, "/agent-log"), v)
+}
+
 // GuardLog yields the events of a session as guards saw them, from a number on; 0 is the first.
 // payload is what is told of texts: redacted (also if it is ""), full or digest; human as whom it
 // is looked at, "" for nobody in particular. An error is the last it yields.

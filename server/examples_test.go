@@ -85,7 +85,7 @@ func (d *desk) play() map[string]exampled {
 	do(200, "await-session", "GET", at+"/settled", "")
 	do(200, "list-sessions", "GET", "/v1/sessions", "")
 	for operation, path := range map[string]string{
-		"list-session-decisions": "/decisions", "get-driver": "/driver", "list-events": "/events?kinds=executed,ended", "explain-round": "/explain", "get-guard-log": "/log?format=guard", "list-model-calls": "/audit",
+		"list-session-decisions": "/decisions", "get-driver": "/driver", "list-events": "/events?kinds=executed,ended", "explain-round": "/explain", "get-guard-log": "/log?format=guard", "list-model-calls": "/audit", "list-agent-events": "/agent-log",
 	} {
 		do(200, operation, "GET", at+path, "")
 	}

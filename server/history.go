@@ -35,6 +35,7 @@ func (s *Server) registerHistory() {
 	add(s, operation{id: "explain-round", method: http.MethodGet, path: one + "/explain", summary: "Why a round was decided as it was, and what would have changed it", needs: mayPayload}, s.explain)
 	add(s, operation{id: "list-session-decisions", method: http.MethodGet, path: one + "/decisions", summary: "What was executed in a session, on what, the oldest first", needs: mayRead}, s.sessionDecisions)
 	add(s, operation{id: "list-model-calls", method: http.MethodGet, path: one + "/audit", summary: "How models were asked in a session, the oldest first", needs: mayPayload}, s.modelCalls)
+	add(s, operation{id: "list-agent-events", method: http.MethodGet, path: one + "/agent-log", summary: "What agents did about a session, the oldest first", needs: mayPayload}, s.agentLog)
 	add(s, operation{id: "get-driver", method: http.MethodGet, path: one + "/driver", summary: "How it goes with carrying a session on", needs: mayRead}, s.driven)
 	add(s, operation{id: "list-machine-events", method: http.MethodGet, path: of + "/log", summary: "What happened to the specialists of a machine, the oldest first", needs: mayRead}, s.machineLog)
 	add(s, operation{id: "list-decisions", method: http.MethodGet, path: of + "/decisions", summary: "What was executed in all sessions of a machine, on what, the newest first", needs: mayRead}, s.decisions)
@@ -332,6 +333,44 @@ func (s *Server) modelCalls(ctx context.Context, p *Principal, in *modelCallsIn)
 	}
 	page, err := pageEach("model calls of "+at.ID.String(), p, &in.Page, shown, func(c api.ModelCall) string { return c.AuditEntryID })
 	return &modelCallsOut{page}, err
+}
+
+type agentLogIn struct {
+	params.Session
+	params.Page
+	Human   string `query:"human" doc:"the human as whom it is looked at"`
+	Payload string `query:"payload" enum:"redacted,full" default:"redacted" doc:"what is told of texts"`
+	From    int64  `query:"from" minimum:"0" doc:"the number of the first event"`
+}
+
+type agentLogOut struct{ Body eventsBody }
+
+func (s *Server) agentLog(ctx context.Context, p *Principal, in *agentLogIn) (*agentLogOut, error) {
+	at, err := s.session(ctx, p, in.ID, mayPayload)
+	if err != nil {
+		return nil, err
+	}
+	hidden, err := s.withheldFrom(ctx, p, at, in.Human)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listing(fmt.Sprint("agent log ", at.ID, in.From, in.Payload), p, &in.Page, false)
+	if err != nil {
+		return nil, err
+	}
+	view := api.LogView{Redacted: in.Payload != "full", Hidden: hidden}
+	out := &agentLogOut{eventsBody{Items: []api.Event{}}}
+	for e, err := range view.AgentEvents(at.ID.String(), tenantOf(ctx).Runner.Store().AgentLog(ctx, at.ID, max(in.From-1, l.After, 0))) {
+		switch {
+		case err != nil:
+			return nil, err
+		case len(out.Body.Items) == l.Limit:
+			out.Body.NextCursor = l.cursor(e.Seq - 1)
+			return out, nil
+		}
+		out.Body.Items = append(out.Body.Items, e)
+	}
+	return out, nil
 }
 
 type drivenOut struct{ Body api.Driven }

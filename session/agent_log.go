@@ -21,6 +21,7 @@ type AgentEvent struct {
 	At   specialist.Time `json:"at"`
 	Kind string          `json:"kind"`
 	Data json.RawMessage `json:"data"` // a JSON object; nothing secret
+	Hash Hash            `json:"-"`    // of it and of those before it; what a store yields has it
 }
 
 // AgentStream is the name under which the agent_log of a session is chained.

@@ -175,7 +175,7 @@ type AuditStore interface {
 // An AgentStore keeps what agents did about sessions, in a log for each beside its own.
 type AgentStore interface {
 	// AppendAgentLog appends events to the agent_log of a session, all or nothing, and numbers
-	// them from after+1; their Seq is not read. It returns ErrStale, and changes nothing,
+	// them from after+1; their Seq and Hash are not read. It returns ErrStale, and changes nothing,
 	// unless the newest entry has the sequence number after, 0 if there is none, and
 	// ErrNotFound for an unknown session. When it returns nil, a crash loses none of it.
 	AppendAgentLog(ctx context.Context, id specialist.SessionID, after int64, events ...AgentEvent) error

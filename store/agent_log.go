@@ -54,14 +54,15 @@ func appendAgentLog(ctx context.Context, st *statements, id specialist.SessionID
 func (s *SQLite) AgentLog(ctx context.Context, id specialist.SessionID, after int64) iter.Seq2[session.AgentEvent, error] {
 	return func(yield func(session.AgentEvent, error) bool) {
 		var seq int64
-		var event []byte
-		for err := range scan(s.read.QueryContext(ctx, `SELECT a.seq, a.event FROM agent_log a JOIN sessions s ON s.id=a.session
-			WHERE s.session_id=? AND a.seq>? ORDER BY a.seq`, id.String(), after)).into(&seq, &event) {
+		var event, hash []byte
+		for err := range scan(s.read.QueryContext(ctx, `SELECT a.seq, a.event, a.hash FROM agent_log a JOIN sessions s ON s.id=a.session
+			WHERE s.session_id=? AND a.seq>? ORDER BY a.seq`, id.String(), after)).into(&seq, &event, &hash) {
 			var e session.AgentEvent
 			if err == nil {
 				if e, err = session.DecodeAgentEvent(event); err != nil {
 					err = &session.CorruptError{What: fmt.Sprintf("entry %d of the agent_log of session %s", seq, id), Problem: err.Error()}
 				}
+				copy(e.Hash[:], hash)
 			}
 			if !yield(e, err) || err != nil {
 				return
@@ -81,6 +82,10 @@ func (m *Memory) AppendAgentLog(_ context.Context, id specialist.SessionID, afte
 	if int64(len(log)) != after {
 		return session.ErrStale
 	}
+	var hash session.Hash
+	if after > 0 {
+		hash = log[after-1].Hash
+	}
 	for _, e := range events {
 		e.Seq = int64(len(log)) + 1
 		stored, err := session.AppendAgentEvent(nil, e)
@@ -90,6 +95,8 @@ func (m *Memory) AppendAgentLog(_ context.Context, id specialist.SessionID, afte
 		if e, err = session.DecodeAgentEvent(stored); err != nil { // nothing of the caller's is kept
 			return err
 		}
+		hash = session.Chain(hash, session.AgentStream(id.String()), stored)
+		e.Hash = hash
 		log = append(log, e)
 	}
 	if m.agents == nil {

@@ -293,6 +293,13 @@ func testAgentLog(t *testing.T, m Maker) {
 		t.Errorf("appending to an unknown session: %v, want ErrNotFound", err)
 	}
 	want := []session.AgentEvent{{Seq: 1, At: 1, Kind: "opened", Data: data("<&>")}, {Seq: 2, At: 2, Kind: "note", Data: data("two")}, {Seq: 3, At: 2, Kind: "note", Data: data("three")}}
+	var hash session.Hash
+	for i := range want {
+		stored, err := session.AppendAgentEvent(nil, want[i])
+		b.ok(err)
+		hash = session.Chain(hash, session.AgentStream(s.ID.String()), stored)
+		want[i].Hash = hash
+	}
 	if got := all(b, b.store.AgentLog(b.ctx, s.ID, 0)); !reflect.DeepEqual(got, want) {
 		t.Errorf("kept is %+v, want %+v", got, want)
 	}
