@@ -23,6 +23,7 @@ import (
 // what tokens of an issuer are good for; those by which a server is watched: parts of steps, counts, checks of readiness;
 // and what streams of events resume from and are told, and callbacks are about; and what jobs are asked for and come to;
 // and tenants, and where tokens may go; and the log of what agents do about sessions.
+// and tenants, and where tokens may go; and those by which people sign in with a browser.
 const maxNames = 1075
 
 // offered are names for programs that we do not use ourselves.

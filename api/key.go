@@ -33,6 +33,17 @@ type NewKey struct {
 	ExpiresAt string          `json:"expiresAt,omitempty" doc:"a time such as 2027-01-31T12:00:00Z; without it never"`
 }
 
+// A NewTicket says what a ticket is to be for.
+type NewTicket struct {
+	For string `json:"for" enum:"desk" doc:"desk: a browser signs in with it, as who has made it"`
+}
+
+// A Ticket is good for one sign-in.
+type Ticket struct {
+	Ticket    string          `json:"ticket,omitempty" doc:"shown this once"`
+	ExpiresAt specialist.Time `json:"expiresAt"`
+}
+
 // A Rotation says how a key takes the place of another.
 type Rotation struct {
 	Overlap   string `json:"overlap,omitempty" doc:"for how long the old one is still good, such as 24h; without it not at all" maxLength:"20"`

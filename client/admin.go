@@ -39,6 +39,12 @@ func (c *Client) RotateKey(ctx context.Context, id string, in api.Rotation, w Wr
 	return do[api.MadeKey](ctx, c, post(keyAt(id, "/rotate"), in, Write{Key: w.Key}))
 }
 
+// Ticket makes a ticket, with which a browser signs in once. It is shown this once, as the
+// Credential of a key is.
+func (c *Client) Ticket(ctx context.Context, in api.NewTicket, w Write) (api.Ticket, error) {
+	return do[api.Ticket](ctx, c, post("/v1/tickets", in, Write{Key: w.Key}))
+}
+
 // Audit yields who did what, the oldest first unless newestFirst; subject is "" for everybody. An
 // error is the last it yields.
 func (c *Client) Audit(ctx context.Context, subject string, newestFirst bool) iter.Seq2[api.AuditRecord, error] {

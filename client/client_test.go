@@ -921,6 +921,10 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 
 	"list-keys": func(ctx context.Context, c *client.Client) error { return first(c.Keys(ctx, true)) },
 	"get-key":   func(ctx context.Context, c *client.Client) error { _, err := c.Key(ctx, "k"); return err },
+	"create-ticket": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Ticket(ctx, api.NewTicket{For: "desk"}, client.Write{})
+		return err
+	},
 	"create-key": func(ctx context.Context, c *client.Client) error {
 		_, err := c.CreateKey(ctx, api.NewKey{}, client.Write{})
 		return err

@@ -1,5 +1,6 @@
 // Package control says what a server must remember beside its sessions: keys, receipts of
-// requests, its audit log, published machines, claims of questions, where tokens may go, webhooks, and jobs.
+// requests, its audit log, published machines, claims of questions, where tokens may go, webhooks, jobs,
+// and who is signed in at a page.
 //
 //	control.go   the contract of a Store, and what it writes
 //	key.go       keys: credentials, what they grant, when they are good
@@ -7,6 +8,7 @@
 //	audit.go     the log of who did what, chained by hashes
 //	webhook.go   who is told what happens, and what they are still to be told
 //	job.go       work that takes longer than a request may
+//	signin.go    who is signed in at a page, and tickets for that
 //	memory.go    a Store in memory, with memory_webhook.go and memory_job.go
 //
 // Nothing here reads a clock: whoever calls says what time it is. Store/storetest tests the
@@ -59,6 +61,8 @@ type Store interface {
 	Claims(ctx context.Context, tenant string, questionIDs []string, now specialist.Time) ([]Claim, error)
 	// Binding returns where a variable may be sent, or ErrNotFound.
 	Binding(ctx context.Context, variable string) (Binding, error)
+	// SignIn returns a sign-in, also one that is over as long as it is not forgotten, or ErrNotFound.
+	SignIn(ctx context.Context, id Hash) (SignIn, error)
 	// Webhook returns a webhook, or ErrNotFound.
 	Webhook(ctx context.Context, id string) (Webhook, error)
 	// Webhooks returns webhooks in the order in which they were added.
@@ -103,6 +107,10 @@ type Changes struct {
 	Bind    *Binding  // to add; ErrExists if the variable is bound
 	Unclaim *Claim    // takes the claim of a question back if it is of this Subject, or of any if that is ""
 
+	SignIn  *SignIn     // to add; ErrExists. Those that are over by its SeenAt are forgotten
+	SignOut *Hash       // of a sign-in, which is forgotten; ErrNotFound. So of many who use a ticket one does
+	Seen    *SignInTime // SignIn.SeenAt becomes it, unless that is later. Unknown ones are left out
+
 	Stepped *StepTime // put, in place of that of the session
 
 	Unhook     string     // removes a webhook and what it is to be told; ErrNotFound
@@ -120,6 +128,12 @@ type Changes struct {
 // A KeyTime is a key and a moment.
 type KeyTime struct {
 	ID string
+	At specialist.Time
+}
+
+// A SignInTime is a sign-in and a moment.
+type SignInTime struct {
+	ID Hash
 	At specialist.Time
 }
 

@@ -33,6 +33,7 @@ type shared struct {
 	claims   map[question]Claim
 	stepped  map[question]StepTime
 	bindings map[string]Binding // by variable
+	signed   signIns
 	hooks    hooks
 	jobs     jobs
 	audit    []Record          // Place is the index and one
@@ -48,7 +49,7 @@ var _ Store = (*Memory)(nil)
 
 // NewMemory returns an empty Store.
 func NewMemory() *Memory {
-	s := &shared{live: map[string]bool{}, receipts: map[Hash]*StoredReceipt{}, lost: map[Hash]bool{}, byID: map[string]int{}, machines: map[machineName][]Machine{}, claims: map[question]Claim{}, stepped: map[question]StepTime{}, bindings: map[string]Binding{}, ends: map[string]Record{}}
+	s := &shared{live: map[string]bool{}, receipts: map[Hash]*StoredReceipt{}, lost: map[Hash]bool{}, byID: map[string]int{}, machines: map[machineName][]Machine{}, claims: map[question]Claim{}, stepped: map[question]StepTime{}, bindings: map[string]Binding{}, signed: signIns{}, ends: map[string]Record{}}
 	return s.process()
 }
 
@@ -152,6 +153,7 @@ func (m *Memory) Commit(ctx context.Context, c Changes) error {
 	if c.Bind != nil {
 		m.bindings[c.Bind.Variable] = *c.Bind
 	}
+	m.signed.change(&c)
 	m.hooks.change(&c)
 	m.jobs.change(&c, m.process)
 	return nil
@@ -192,6 +194,9 @@ func (m *Memory) refuse(c *Changes) error {
 		if _, bound := m.bindings[c.Bind.Variable]; bound {
 			return fmt.Errorf("variable %s: %w", c.Bind.Variable, ErrExists)
 		}
+	}
+	if err := m.signed.refuse(c); err != nil {
+		return err
 	}
 	return m.hooks.refuse(c)
 }
@@ -376,6 +381,17 @@ func (m *Memory) Binding(_ context.Context, variable string) (Binding, error) {
 		return b, ErrNotFound
 	}
 	return b, nil
+}
+
+// SignIn implements [Store].
+func (m *Memory) SignIn(_ context.Context, id Hash) (SignIn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at, known := m.signed[id]
+	if !known {
+		return at, ErrNotFound
+	}
+	return at, nil
 }
 
 // Audit implements [Store].

@@ -26,6 +26,7 @@ func (s *Server) registerAdmin() {
 	add(s, operation{id: "get-key", method: http.MethodGet, path: one, summary: "A key, without what is shown once", needs: mayAdmin}, s.key)
 	add(s, operation{id: "revoke-key", method: http.MethodDelete, path: one, summary: "Have a key refused from now on", needs: mayAdmin}, s.revokeKey)
 	add(s, operation{id: "rotate-key", method: http.MethodPost, path: one + "/rotate", summary: "Make a key in the place of another", needs: mayAdmin, status: 201, errors: []int{409, 422}}, s.rotateKey)
+	add(s, operation{id: "create-ticket", method: http.MethodPost, path: "/v1/tickets", summary: "Make a ticket, with which a browser signs in once, within a minute", needs: mayRead, status: 201, errors: []int{409, 422}}, s.createTicket)
 	add(s, operation{id: "list-audit", method: http.MethodGet, path: "/v1/audit", summary: "Who did what", needs: mayAudit}, s.audit)
 	add(s, operation{id: "get-store", method: http.MethodGet, path: "/v1/store", summary: "What the server keeps its sessions in", needs: mayAdmin}, s.store)
 }

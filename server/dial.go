@@ -95,7 +95,7 @@ dialai decide {{.Session}} TRANSITION --round {{.Round}} --server {{.Server}}</p
 func (s *Server) serveDesk(w http.ResponseWriter, r *http.Request) {
 	id, round := parts(r.PathValue("question"))
 	scheme := "http"
-	if r.TLS != nil || len(s.config.Proxies) > 0 {
+	if s.secure(r) {
 		scheme = "https"
 	}
 	said := struct{ Server, Session, Round string }{scheme + "://" + r.Host, "SESSION", "ROUND"}

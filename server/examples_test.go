@@ -125,6 +125,7 @@ func (d *desk) play() map[string]exampled {
 	do(200, "replay-webhook", "POST", hooked+"/replay", `{"after":0}`)
 	do(200, "rotate-webhook", "POST", hooked+"/rotate", "")
 	do(204, "delete-webhook", "DELETE", hooked, "")
+	do(201, "create-ticket", "POST", "/v1/tickets", `{"for":"desk"}`)
 	do(200, "list-audit", "GET", "/v1/audit?limit=2", "")
 	delete(out, "")
 	return out

@@ -211,30 +211,36 @@ func (s *Server) sized(next http.Handler) http.Handler {
 }
 
 // keyless are the paths for which nobody has to say who they are.
-func keyless(path string) bool {
+func keyless(r *http.Request) bool {
+	path := r.URL.Path
+	if path == sessionPath && r.Method == http.MethodDelete {
+		return false
+	}
 	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/") || isCallback(path) || path == "/dashboard" || strings.HasPrefix(path, "/.well-known/") || strings.HasPrefix(path, "/desk/")
 }
 
 // authenticated finds out who calls.
 func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if keyless(r.URL.Path) {
+		if keyless(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		if methodOfDIAL(w, r) {
 			return
 		}
-		p, err := s.config.Who.Authenticate(r.Context(), bearer(r))
+		sent := s.proofOf(r)
+		p, err := s.authenticate(r.Context(), sent)
 		wait := time.Duration(0)
 		switch {
 		case err == nil:
 			wait = s.limits.request(p, r)
 			s.limitMet(r, wait, "")
+			s.noteUse(r, p)
 		case errors.Is(err, ErrUnauthenticated):
 			s.noteRefused(r)
 			wait = s.limits.stranger(r)
-			s.config.Metrics.AuthFailed(r.Context(), r.Header.Get("Authorization") != "")
+			s.config.Metrics.AuthFailed(r.Context(), r.Header.Get("Authorization") != "" || len(sent.cookies) > 0)
 			s.limitMet(r, wait, "stranger")
 		}
 		if wait > 0 {
@@ -248,7 +254,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		if errors.Is(err, ErrUnauthenticated) {
 			w.Header().Set("WWW-Authenticate", s.challenge(r))
 			writeProblem(w, r, &api.Error{Status: http.StatusUnauthorized, Code: "unauthenticated", Detail: "no key was sent that is known here",
-				Hint: "Authorization: Bearer KEY; dialai serve says where the key of this computer is, and dialai keys makes others"})
+				Hint: "Authorization: Bearer KEY; dialai serve says where the key of this computer is, and dialai keys makes others; a page whose sign-in is over signs in again"})
 			return
 		}
 		if err != nil {

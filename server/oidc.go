@@ -24,7 +24,8 @@ import (
 // An OIDC says whose tokens are taken, and what they are good for.
 type OIDC struct {
 	Issuer   string // its address, exactly as its tokens have it
-	Audience string // what its tokens for this server are made out to
+	Audience string // what its tokens for this server are made out to; "" takes none from callers
+	Client   string // as what it knows this server, where people log in; "" has nobody log in
 	Roles    []OIDCRole
 	// HumanClaim names the claim with the id of the human as whom the owner of a token rules; ""
 	// is none.
@@ -50,7 +51,7 @@ func (o *OIDC) Check() error {
 		return fmt.Errorf("the issuer %q is no address such as https://login.example.com", o.Issuer)
 	case at.Scheme == "http" && !loopback(at.Hostname()):
 		return fmt.Errorf("the issuer %s is not reached by https: who is in between could let anybody in", o.Issuer)
-	case o.Audience == "":
+	case o.Audience == "" && o.Client == "":
 		return errors.New("the audience is missing: tokens that are meant for others would be taken")
 	case len(o.Roles) == 0:
 		return errors.New("oidcRoles is missing: no token could do anything")
@@ -97,12 +98,17 @@ func Issued(o OIDC, tokens TokenVerifier) (Authenticator, error) {
 		subject, claims, err := tokens.Verify(ctx, credential)
 		switch {
 		case errors.Is(err, issuer.ErrUnavailable):
-			return nil, &api.Error{Status: http.StatusServiceUnavailable, Code: "issuer_unavailable", Detail: issuer.ErrUnavailable.Error(), Hint: "try again; a key of dialai keys works all the same", Retryable: true, ExitCode: 1}
+			return nil, issuerUnavailable()
 		case err != nil:
 			return nil, ErrUnauthenticated
 		}
 		return o.principal(subject, claims), nil
 	}), nil
+}
+
+// issuerUnavailable is the refusal of who is known only to an issuer that cannot be asked.
+func issuerUnavailable() *api.Error {
+	return &api.Error{Status: http.StatusServiceUnavailable, Code: "issuer_unavailable", Detail: issuer.ErrUnavailable.Error(), Hint: "try again; a key of dialai keys works all the same", Retryable: true, ExitCode: 1}
 }
 
 // principal returns whom a token stands for.
@@ -165,7 +171,7 @@ func (s *Server) base(r *http.Request) string {
 		return s.config.PublicURL
 	}
 	scheme := "http"
-	if r.TLS != nil || len(s.config.Proxies) > 0 {
+	if s.secure(r) {
 		scheme = "https"
 	}
 	return scheme + "://" + r.Host

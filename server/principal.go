@@ -53,7 +53,7 @@ var roles = map[control.Role][]permission{
 // A Principal is somebody who calls.
 type Principal struct {
 	Subject string // such as "key:ci"; "local" is whoever can read the server's own key
-	Method  string // how that is known: key, local or none; elicitation or tool if a human has spoken through a client
+	Method  string // how that is known: key, oidc, cookie, local or none; elicitation or tool if a human has spoken through a client
 	Tenant  string // whose store they see; "" until they have named one, if they administer the installation
 	KeyID   string // of the stored key; "" if it is none
 	Grants  []control.Grant
@@ -62,6 +62,9 @@ type Principal struct {
 	Anybody bool
 	// Installation says that the principal administers all tenants, and names one with each request.
 	Installation bool
+
+	sent   proof           // of who they are
+	signIn *control.SignIn // in which they are at a page; nil if they have sent a credential
 
 	reads   func() error // records that payload is read; nil where the request is recorded itself
 	payload bool         // it was found that payload may be shown

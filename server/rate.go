@@ -20,6 +20,7 @@ import (
 
 const (
 	strangers   = rate.Limit(5) // requests without a valid credential, of an address in a second
+	maxLogins   = 10            // attempts to sign in, of an address in a minute
 	maxStreams  = 64            // of a caller at a time
 	maxCallers  = 10_000        // of whom buckets are kept, at least
 	maxConns    = 10_000        // connections at a time
@@ -62,12 +63,17 @@ func (s *Server) SetRates(r Rates) {
 
 // take counts a request; how long to wait before the next attempt, 0 if it may go on.
 func (l *limits) take(of bucket, limit rate.Limit) time.Duration {
+	return l.takeOf(of, limit, max(1, int(2*limit)))
+}
+
+// takeOf is take of a bucket that holds some.
+func (l *limits) takeOf(of bucket, limit rate.Limit, burst int) time.Duration {
 	if limit <= 0 {
 		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.buckets.GetOr(of, func() *rate.Limiter { return rate.NewLimiter(limit, max(1, int(2*limit))) })
+	b := l.buckets.GetOr(of, func() *rate.Limiter { return rate.NewLimiter(limit, burst) })
 	now := l.now()
 	r := b.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
@@ -95,6 +101,11 @@ func (l *limits) request(p *Principal, r *http.Request) time.Duration {
 // stranger counts a request without a valid credential.
 func (l *limits) stranger(r *http.Request) time.Duration {
 	return l.take(bucket{who: "\x00" + addressOf(r)}, strangers)
+}
+
+// login counts an attempt to sign in.
+func (l *limits) login(r *http.Request) time.Duration {
+	return l.takeOf(bucket{who: "\x00login " + addressOf(r)}, rate.Every(time.Minute/maxLogins), maxLogins)
 }
 
 // guesses returns how long an address is to wait that has sent wrong tokens of callbacks: 0 if

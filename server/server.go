@@ -81,6 +81,8 @@ type Config struct {
 	WaitMax time.Duration
 	// Issuer is whose tokens Who takes, if any; callers without one are told.
 	Issuer string
+	// Login has people log in at an issuer; nil has nobody.
+	Login *Login
 	// PublicURL is the address that others call; "" means that of each request.
 	PublicURL string
 	// Rates bound what a key may ask for; the zero value bounds nothing.
@@ -387,7 +389,12 @@ func (s *Server) plain(mux *http.ServeMux) {
 	mux.HandleFunc("/gates", noGates)
 	mux.HandleFunc("/gates/", noGates)
 	mux.HandleFunc("GET /dashboard", s.serveDesk)
+	mux.HandleFunc("GET /desk/{$}", s.serveDesk)
 	mux.HandleFunc("GET /desk/q/{question}", s.serveDesk)
+	mux.HandleFunc("POST "+sessionPath, s.signIn)
+	mux.HandleFunc("DELETE "+sessionPath, s.signOut)
+	mux.HandleFunc("GET /desk/login", s.beginLogin)
+	mux.HandleFunc("GET "+callbackLogin, s.endLogin)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if forDIAL(r.URL.Path) {
 			s.serveDIAL(w, r)

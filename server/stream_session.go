@@ -247,7 +247,7 @@ func (s *Server) idle(ctx context.Context, out *stream, t *turns, changed <-chan
 		case <-t.beat.C:
 			out.comment()
 		case <-t.recall.C:
-			again, err := s.still(ctx, t.caller, out.credential)
+			again, err := s.still(ctx, t.caller)
 			if err != nil || !still(again) {
 				return false
 			}
@@ -278,16 +278,15 @@ func (s *Server) send(ctx context.Context, out *stream, at *session.Session, v *
 
 // A stream writes Server-Sent Events.
 type stream struct {
-	w          http.ResponseWriter
-	control    *http.ResponseController
-	credential string
-	pending    []byte // what is put and not sent
-	err        error  // the first
+	w       http.ResponseWriter
+	control *http.ResponseController
+	pending []byte // what is put and not sent
+	err     error  // the first
 }
 
 func newStream(c huma.Context) *stream {
-	r, w := unwrap(c)
-	out := &stream{w: w, control: http.NewResponseController(w), credential: bearer(r)}
+	_, w := unwrap(c)
+	out := &stream{w: w, control: http.NewResponseController(w)}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")

@@ -112,7 +112,7 @@ func homeOf(tenants map[string]*tenant) string {
 }
 
 // ofNone are what is answered over all tenants to who administers the installation and names none.
-var ofNone = []string{"/v1/audit", "/metrics"}
+var ofNone = []string{"/v1/audit", "/metrics", sessionPath}
 
 // inTenant finds out whose a request is.
 func (s *Server) ofTenant(next http.Handler) http.Handler {
@@ -149,10 +149,10 @@ func (s *Server) refused(r *http.Request, p *Principal, err error) {
 	}
 }
 
-// still returns a caller as they are known now; ErrUnauthenticated if their credential is not that
+// still returns a caller as they are known now; ErrUnauthenticated if what they have sent is not that
 // of the same caller any more.
-func (s *Server) still(ctx context.Context, p *Principal, credential string) (*Principal, error) {
-	again, err := s.config.Who.Authenticate(ctx, credential)
+func (s *Server) still(ctx context.Context, p *Principal) (*Principal, error) {
+	again, err := s.authenticate(ctx, p.sent)
 	if err != nil {
 		return nil, err
 	}

@@ -84,13 +84,13 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	ctx, cancel := context.WithTimeout(r.Context(), streamLife)
 	defer cancel()
-	go s.endListening(ctx, cancel, p, bearer(r))
+	go s.endListening(ctx, cancel, p)
 	tools.ServeHTTP(w, r.WithContext(withAddress(r.WithContext(ctx))))
 }
 
 // endListening ends a stream of updates when the server ends, or the credential is not good any
 // more.
-func (s *Server) endListening(ctx context.Context, end func(), p *Principal, credential string) {
+func (s *Server) endListening(ctx context.Context, end func(), p *Principal) {
 	again := time.NewTicker(streamRecall)
 	defer again.Stop()
 	for {
@@ -100,7 +100,7 @@ func (s *Server) endListening(ctx context.Context, end func(), p *Principal, cre
 		case <-s.closing:
 			end()
 		case <-again.C:
-			if _, err := s.still(ctx, p, credential); errors.Is(err, ErrUnauthenticated) {
+			if _, err := s.still(ctx, p); errors.Is(err, ErrUnauthenticated) {
 				end()
 			}
 		}

@@ -24,10 +24,11 @@ import (
 // file at once. Close must be called.
 type Control struct {
 	file
-	stmts controlStatements // of out
-	key   *sql.Stmt         // the query of Key
-	named *sql.Stmt         // the query of Machine
-	owner session.Owner
+	stmts    controlStatements // of out
+	key      *sql.Stmt         // the query of Key
+	named    *sql.Stmt         // the query of Machine
+	signedIn *sql.Stmt         // the query of SignIn
+	owner    session.Owner
 
 	mu    sync.Mutex
 	turns map[control.Hash]turn // what this process has begun and not ended
@@ -64,6 +65,9 @@ func OpenControl(ctx context.Context, path string, o SQLiteOptions) (*Control, e
 	if c.key, err = c.read.PrepareContext(ctx, `SELECT `+keyColumns+` FROM keys WHERE key_id=?`); err == nil {
 		c.named, err = c.read.PrepareContext(ctx, versionQuery+newestVersion)
 	}
+	if err == nil {
+		c.signedIn, err = c.read.PrepareContext(ctx, `SELECT sealed, seen_at, expires_at FROM sign_ins WHERE hash=?`)
+	}
 	if err == nil && !o.ReadOnly {
 		c.owner, err = c.claim()
 	}
@@ -82,7 +86,7 @@ func (c *Control) Close() error {
 	if c.owner != nil {
 		err = errors.Join(err, c.owner.Release())
 	}
-	return errors.Join(err, c.key.Close(), c.named.Close(), c.close())
+	return errors.Join(err, c.key.Close(), c.named.Close(), c.signedIn.Close(), c.close())
 }
 
 // Path returns the path of the file, to which symbolic links were followed.
@@ -102,6 +106,7 @@ type controlStatements struct {
 	findClaim, putClaim, unclaim, purgeClaims *sql.Stmt
 	putStepTime                               *sql.Stmt
 	bind                                      *sql.Stmt
+	signIns                                   signInStatements
 	hooks                                     webhookStatements
 	jobs                                      jobStatements
 }
@@ -131,6 +136,7 @@ func (st *controlStatements) prepare(p *preparer) {
 	p.prepare(&st.purgeClaims, `DELETE FROM claims WHERE expires_at<=?`)
 	p.prepare(&st.putStepTime, `INSERT OR REPLACE INTO step_times (tenant, session_id, resumes, msec) VALUES (?,?,?,?)`)
 	p.prepare(&st.bind, insert("bindings", []string{"variable", "host", "at"})+` ON CONFLICT DO NOTHING`)
+	st.signIns.prepare(p)
 	st.hooks.prepare(p)
 	st.jobs.prepare(p)
 }
@@ -310,7 +316,7 @@ func (c *Control) write(ctx context.Context, changes *control.Changes) error {
 			return err
 		}
 	}
-	for _, write := range []func(context.Context, *control.Changes) error{c.writeEnd, c.writeKeys, c.writeMachine, c.writeClaim, c.writeStepTime, c.writeBinding, c.writeWebhooks, c.writeJob} {
+	for _, write := range []func(context.Context, *control.Changes) error{c.writeEnd, c.writeKeys, c.writeMachine, c.writeClaim, c.writeStepTime, c.writeBinding, c.writeSignIns, c.writeWebhooks, c.writeJob} {
 		if err := write(ctx, changes); err != nil {
 			return err
 		}

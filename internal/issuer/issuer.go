@@ -1,4 +1,5 @@
-// Package issuer verifies the tokens (JWT) that an issuer of OpenID Connect gives people.
+// Package issuer verifies the tokens (JWT) that an issuer of OpenID Connect gives people, and has
+// people log in there.
 package issuer
 
 import (
@@ -43,7 +44,8 @@ type Verifier struct {
 	now              func() time.Time
 
 	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier // nil until the issuer was asked
+	provider *oidc.Provider        // nil until the issuer was asked
+	verifier *oidc.IDTokenVerifier // of the provider
 	failed   time.Time             // when it could not be
 	why      error
 }
@@ -63,35 +65,35 @@ func (v *Verifier) Verify(ctx context.Context, token string) (subject string, cl
 	if strings.Count(token, ".") != 2 || len(token) > maxToken {
 		return "", nil, ErrToken
 	}
-	verifier, err := v.asked()
-	if err != nil {
-		return "", nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if _, err := v.asked(); err != nil {
+		return "", nil, err
 	}
-	good, err := verifier.Verify(ctx, token)
+	good, err := v.verifier.Verify(ctx, token)
 	if err != nil || good.Claims(&claims) != nil || !v.good(good, claims) {
 		return "", nil, ErrToken
 	}
 	return good.Subject, claims, nil
 }
 
-// asked returns what verifies tokens, and asks the issuer for it if nobody has.
-func (v *Verifier) asked() (*oidc.IDTokenVerifier, error) {
+// asked returns what the issuer says of itself, and asks it if nobody has; v.verifier is set then.
+// The error wraps ErrUnavailable.
+func (v *Verifier) asked() (*oidc.Provider, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := v.now()
-	if v.verifier != nil {
-		return v.verifier, nil
+	if v.provider != nil {
+		return v.provider, nil
 	}
 	if v.why != nil && now.Sub(v.failed) < again && now.After(v.failed.Add(-again)) {
 		return nil, v.why
 	}
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.Background(), v.client), v.issuer) // not of one request: others go by it
 	if err != nil {
-		v.failed, v.why = now, err
-		return nil, err
+		v.failed, v.why = now, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, v.why
 	}
-	v.verifier = provider.Verifier(&oidc.Config{ClientID: v.audience, SupportedSigningAlgs: algorithms, SkipExpiryCheck: true}) // good looks at that
-	return v.verifier, nil
+	v.provider, v.verifier = provider, provider.Verifier(&oidc.Config{ClientID: v.audience, SupportedSigningAlgs: algorithms, SkipExpiryCheck: true}) // good looks at that
+	return provider, nil
 }
 
 // good reports whether a token whose signature is right is good now and says whose it is.

@@ -39,6 +39,8 @@ func RunControl(t *testing.T, maker func(t *testing.T) func(t *testing.T) Contro
 		{"claims", testClaims},
 		{"step times", testStepTimes},
 		{"bindings of tokens", testBindings},
+		{"sign-ins", testSignIns},
+		{"sign-ins are forgotten", testSignInsForgotten},
 		{"webhooks", testWebhooks},
 		{"walks of webhooks", testWalks},
 		{"attempts of deliveries", testAttempts},
@@ -504,7 +506,7 @@ func testAllOrNothing(b *controlBench) {
 	defer b.close(s)
 	ctx := b.Context()
 	b.commit(s, control.Changes{Keys: []control.Key{{ID: "old"}}, Publish: &control.Machine{Tenant: "acme", Name: "old", Version: 1},
-		Claim: &control.Claim{Tenant: "acme", QuestionID: "old", Subject: "ann", ExpiresAt: 100}})
+		Claim: &control.Claim{Tenant: "acme", QuestionID: "old", Subject: "ann", ExpiresAt: 100}, SignIn: &control.SignIn{ID: *signIn("old"), ExpiresAt: 100}})
 	b.want(b.begin(s, "k", "body", 1), "new")
 	all := func() control.Changes {
 		c := end("k", 200)
@@ -514,6 +516,7 @@ func testAllOrNothing(b *controlBench) {
 		c.Claim = &control.Claim{Tenant: "acme", QuestionID: "new", Subject: "ann", ExpiresAt: 100}
 		c.Unclaim = &control.Claim{Tenant: "acme", QuestionID: "old"}
 		c.Stepped = &control.StepTime{Tenant: "acme", SessionID: "new", Msec: 1}
+		c.SignOut, c.SignIn = signIn("old"), &control.SignIn{ID: *signIn("new"), SeenAt: 2, ExpiresAt: 100}
 		return c
 	}
 	state := func() string {
@@ -525,7 +528,9 @@ func testAllOrNothing(b *controlBench) {
 		b.ok(err)
 		stepped, err := s.StepTime(ctx, "acme", "new")
 		b.ok(err)
-		return fmt.Sprint(keys, machines, claims, stepped, b.entries(s, control.Query{}), b.begin(s, "k", "body", 2))
+		_, old := s.SignIn(ctx, *signIn("old"))
+		_, fresh := s.SignIn(ctx, *signIn("new"))
+		return fmt.Sprint(keys, machines, claims, stepped, old, fresh, b.entries(s, control.Query{}), b.begin(s, "k", "body", 2))
 	}
 	before := state()
 	for name, change := range map[string]func(c *control.Changes){
@@ -535,6 +540,8 @@ func testAllOrNothing(b *controlBench) {
 		"a claim that another has": func(c *control.Changes) {
 			c.Claim = &control.Claim{Tenant: "acme", QuestionID: "old", Subject: "bob"}
 		},
+		"a sign-in that there is not": func(c *control.Changes) { c.SignOut = signIn("none") },
+		"a sign-in that there is":     func(c *control.Changes) { c.SignIn.ID = *signIn("old"); c.SignOut = nil },
 		"a receipt that there is not": func(c *control.Changes) { c.End.Key.Key = "none" },
 	} {
 		c := all()

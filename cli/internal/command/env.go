@@ -44,6 +44,7 @@ var environment = []struct{ name, text string }{
 	{"DIALAI_TOKENS_FILE", "a file with further keys of dialai serve, by their SHA-256: a JSON or YAML list of id, hash, expiresAt and grants"},
 	{"DIALAI_CORS_ORIGINS", "the origins of pages elsewhere that may call dialai serve, separated by commas, as --cors-origin"},
 	{"DIALAI_SERVER_KEY", "the key with which a server seals what it takes back from others and the secrets of webhooks: 32 bytes in base64; without it a file beside what the server remembers"},
+	{"DIALAI_OIDC_CLIENT_SECRET", "the secret of --oidc-client of dialai serve at its issuer, if it has one"},
 	{"DIALAI_BASE_URL", "the server at which dialai run and resume --remote work, as --server names it, and to which dialai --mcp passes everything on"},
 	{"DIALAI_TENANT", "the tenant that commands with --server mean, for who administers all of a server's; the name of one in its settings"},
 	{"DIALAI_PORT", "the port of 127.0.0.1 at which dialai serve listens without --listen (default: 8420)"},

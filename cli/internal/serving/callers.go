@@ -17,6 +17,7 @@ import (
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/issuer"
+	"github.com/dialai/dialai/internal/seal"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/specialist"
@@ -78,13 +79,18 @@ func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Stor
 		list = append(list, again.tokens)
 		f.auth = authKeys
 	}
-	if f.oidc.Issuer != "" || f.oidc.Audience != "" || len(f.oidc.Roles) > 0 || f.oidc.HumanClaim != "" {
-		tokens, err := server.Issued(f.oidc, issuer.New(f.oidc.Issuer, f.oidc.Audience, webhook.OperatorOutbound(nil, f.oidc.Issuer).Client(), command.Clock))
+	if o := &f.oidc; o.Issuer != "" || o.Audience != "" || o.Client != "" || len(o.Roles) > 0 || o.HumanClaim != "" {
+		if err := o.Check(); err != nil {
+			return nil, command.Fail(command.ExitUsage, err)
+		}
+		f.auth = authKeys
+	}
+	if o := f.oidc; o.Audience != "" {
+		tokens, err := server.Issued(o, issuer.New(o.Issuer, o.Audience, webhook.OperatorOutbound(nil, o.Issuer).Client(), command.Clock))
 		if err != nil {
 			return nil, command.Fail(command.ExitUsage, err)
 		}
 		list = append(list, tokens)
-		f.auth = authKeys
 	}
 	stored, err := remembers.Keys(ctx, control.Query{Limit: 1})
 	if err != nil {
@@ -104,6 +110,19 @@ func (a *app) callers(ctx context.Context, f *serveFlags, remembers control.Stor
 		return server.Any(append(list, server.Local(key))...), nil
 	}
 	return server.Any(append(list, server.Administrator("local", key))...), nil
+}
+
+// clientSecret is the variable with that of this server at the issuer.
+const clientSecret = "DIALAI_OIDC_CLIENT_SECRET"
+
+// login returns what has people log in at the issuer; nil has nobody. key seals what their browsers
+// keep.
+func (a *app) login(f *serveFlags, key seal.Key) *server.Login {
+	if f.oidc.Client == "" {
+		return nil
+	}
+	outbound := webhook.OperatorOutbound(nil, f.oidc.Issuer).Client()
+	return &server.Login{OIDC: f.oidc, Issuer: issuer.NewLogin(f.oidc.Issuer, f.oidc.Client, a.Env(clientSecret), outbound, command.Clock), Key: key}
 }
 
 // serverKey returns the key of this computer, and makes it if there is none.

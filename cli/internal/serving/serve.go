@@ -121,6 +121,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.auth, "auth", "", "the `mode`: keys, whoever has a key may call; none, whoever can reach it (default: keys, if there are any, else who has the key of this computer)")
 	flags.StringVar(&f.oidc.Issuer, "oidc-issuer", "", "the `address` of an issuer of OpenID Connect, whose tokens are taken beside keys")
 	flags.StringVar(&f.oidc.Audience, "oidc-audience", "", "the `name` of this server in tokens of the issuer (aud)")
+	flags.StringVar(&f.oidc.Client, "oidc-client", "", "the `id` of this server at the issuer, to have people log in there with a browser; DIALAI_OIDC_CLIENT_SECRET has its secret, if there is one")
 	flags.Var((*oidcRoles)(&f.oidc.Roles), "oidc-roles", `what claims of a token are good for, as `+"`JSON`"+`: [{"claim":"groups","value":"finance","role":"human","machines":["*"]}]`)
 	flags.StringVar(&f.oidc.HumanClaim, "human-claim", "", "the `claim` of a token that names the human as whom its owner rules")
 	flags.Var(&f.guards, "guards", "guards that steps may be judged by here (dialai check --guard), as `JSON`: {\"strict\": \"guards.json\"}")
@@ -235,7 +236,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	}
 	h, err := a.assemble(ctx, f, remembers, log, func(c *server.Config) {
 		c.Guards = known
-		c.Control, c.Who, c.Webhooks, c.MCP = remembers, who, maker, f.tools.config(key)
+		c.Control, c.Who, c.Webhooks, c.MCP, c.Login = remembers, who, maker, f.tools.config(key), a.login(f, key)
 		c.MCP.Desk = strings.TrimSuffix(cmp.Or(a.Env("DIALAI_PUBLIC_URL"), urlOf(listeners[0].Addr(), f.cert != "")), "/")
 		if strings.HasPrefix(c.MCP.Desk, "unix:") {
 			c.MCP.Desk = "" // no browser gets there

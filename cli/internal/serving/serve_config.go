@@ -211,7 +211,7 @@ func (a *app) tellSettings(f *serveFlags, cmd *cobra.Command) error {
 	if out.Settings["auth"] = f.auth; len(f.listen) == 0 {
 		out.Settings["listen"] = []string{defaultListen}
 	}
-	for _, name := range []string{"DIALAI_API_TOKEN", "DIALAI_SERVER_KEY"} {
+	for _, name := range []string{"DIALAI_API_TOKEN", "DIALAI_SERVER_KEY", clientSecret} {
 		if a.Env(name) != "" {
 			out.Settings[name] = "[set]"
 		}

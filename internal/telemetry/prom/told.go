@@ -49,10 +49,10 @@ func (m *Metrics) AuthFailed(ctx context.Context, sent bool) {
 	m.authFailures.Add(ctx, 1, labels("reason", reason))
 }
 
-// RateLimited notes a request that came too often: "read", "write" or "stranger".
+// RateLimited notes a request that came too often: "read", "write", "stranger" or "login".
 func (m *Metrics) RateLimited(ctx context.Context, kind string) {
 	if m != nil {
-		m.rateLimited.Add(ctx, 1, labels("kind", oneOf(kind, "read", "write", "stranger")))
+		m.rateLimited.Add(ctx, 1, labels("kind", oneOf(kind, "read", "write", "stranger", "login")))
 	}
 }
 
