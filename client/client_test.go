@@ -263,6 +263,34 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// TestProgressWhileFollowed: whoever follows events is told how far jobs are, without an id.
+func TestProgressWhileFollowed(t *testing.T) {
+	d, ctx := newPlace(t).open(client.Config{}), t.Context()
+	start(t, d)
+	asked, told := "", api.Job{}
+	for e, err := range d.AllEvents(ctx, client.StreamQuery{After: "0"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked == "" { // it follows
+			j, err := d.CreateJob(ctx, api.NewJob{Kind: "backtest", BacktestJob: api.BacktestJob{MachineName: "claims"}}, client.Write{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked = j.JobID
+		}
+		if e.Event.Kind != "job.progress" {
+			continue
+		}
+		if err := json.Unmarshal(e.Event.Data, &told); err != nil || e.ID != "" || told.JobID != asked {
+			t.Fatalf("told is %+v, %v", e, err)
+		}
+		if told.Status.Ended() {
+			break
+		}
+	}
+}
+
 // TestPages: a list is yielded whole, whatever its pages are, and ends when it is left.
 func TestPages(t *testing.T) {
 	p := newPlace(t)

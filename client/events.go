@@ -100,7 +100,8 @@ type StreamQuery struct {
 }
 
 // A StreamEvent is an event of a stream over many sessions. Whoever begins again after its ID
-// misses nothing and gets nothing twice.
+// misses nothing and gets nothing twice. What is told only while one follows has the ID "": who is
+// at a question (claim.changed), how far a job is (job.progress, with an [api.Job] as its data).
 type StreamEvent[T any] struct {
 	ID    string
 	Event T

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
-	"sync"
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
@@ -81,46 +79,8 @@ func (s *Server) tellClaim(ctx context.Context, p *Principal, at *session.Sessio
 	if len(held) > 0 {
 		e.Claim = api.ClaimOf(held[0])
 	}
-	tenantOf(ctx).claims.add(e)
-	tenantOf(ctx).hub.wakeAll()
+	tenantOf(ctx).tell(passing{kind: e.Kind, inbox: true, machine: e.MachineName, event: e, may: func(p *Principal) bool { return p.may(mayPayload, e.MachineName) }})
 	return nil
-}
-
-// maxClaims is how many changes of claims are kept for inboxes that have not yet looked.
-const maxClaims = 256
-
-// claimNews are the newest changes of claims.
-type claimNews struct {
-	mu     sync.Mutex
-	before int64 // how many there were before those that are kept
-	kept   []api.InboxEvent
-}
-
-func (n *claimNews) add(e api.InboxEvent) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.kept = append(n.kept, e); len(n.kept) > maxClaims {
-		n.kept = slices.Clone(n.kept[1:])
-		n.before++
-	}
-}
-
-// since returns those behind the first seen, as far as they are kept, and how many there are.
-func (n *claimNews) since(seen int64) ([]api.InboxEvent, int64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.kept[min(max(seen-n.before, 0), int64(len(n.kept))):], n.before + int64(len(n.kept))
-}
-
-// sayClaims writes what somebody's inbox has not told of claims.
-func (s *Server) sayClaims(ctx context.Context, out *stream, p *Principal, t *tail) {
-	events, now := tenantOf(ctx).claims.since(t.claims)
-	for _, e := range events {
-		if (t.machine == "" || t.machine == e.MachineName) && (t.kinds == nil || slices.Contains(t.kinds, e.Kind)) && p.may(mayPayload, e.MachineName) {
-			out.say("", e.Kind, e)
-		}
-	}
-	t.claims = now
 }
 
 // withClaims returns questions with who is at each; with free only those that nobody else is at.

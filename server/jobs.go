@@ -23,7 +23,7 @@ import (
 // process that has put it there works at it, two at a time for a tenant and the others in the
 // order in which they came. What the job says while it runs it says at most once a second, and
 // that is also when it hears that somebody has cancelled it at another process: its step is
-// refused. When the server ends, so do its jobs: they are lost, and say so.
+// refused. Streams of events are told of it, too. When the server ends, so do its jobs: they are lost, and say so.
 //
 // What the work is, job_kinds.go says: it is that of the commands.
 
@@ -166,6 +166,7 @@ func (j *jobQueue) step(n *job, s control.JobStep) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	j.server.tellJob(n.ctx, n.ID)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	n.Status = s.To
@@ -243,6 +244,27 @@ func (j *jobQueue) tellOf(n *job, w *working) {
 			n.cancel(errJobCancelled)
 		}
 	}
+}
+
+// jobProgress is the kind of what streams are told of a job.
+const jobProgress = "job.progress"
+
+// tellJob tells streams of events how far a job is now. What cannot be looked up is not told: whoever
+// wants to know asks for the job.
+func (s *Server) tellJob(ctx context.Context, id string) {
+	is, err := s.config.Control.Job(context.WithoutCancel(ctx), id)
+	if err != nil {
+		return
+	}
+	is.Request = nil // as in lists
+	data, err := json.Marshal(api.JobOf(is))
+	if err != nil {
+		return
+	}
+	e := api.Event{V: 1, Machine: is.Machine, Raw: session.Raw{At: s.now(), Kind: jobProgress, Data: data}}
+	tenantOf(ctx).tell(passing{kind: jobProgress, machine: is.Machine, event: e, may: func(p *Principal) bool {
+		return p.may(mayConfigure, "") && mayJob(p, is.Kind, is.Machine) == nil
+	}})
 }
 
 // end says what came of a job.
@@ -360,6 +382,7 @@ func (s *Server) createJob(ctx context.Context, p *Principal, in *createJobIn) (
 	if err := s.shownOnce(ctx, control.Changes{Job: &of}, http.StatusAccepted, out.Location, out.Body); err != nil {
 		return nil, err
 	}
+	s.tellJob(ctx, of.ID)
 	s.jobs.add(of, *t)
 	return out, nil
 }
@@ -451,6 +474,9 @@ func (s *Server) cancelJob(ctx context.Context, p *Principal, in *params.Job) (*
 		err = s.config.Control.Commit(ctx, control.Changes{JobStep: &control.JobStep{ID: j.ID, From: j.Status, To: control.JobCancelled, At: s.now()}})
 		if err != nil && !errors.Is(err, control.ErrStale) { // it has gone on meanwhile
 			return nil, err
+		}
+		if err == nil {
+			s.tellJob(ctx, j.ID)
 		}
 		s.jobs.cancelled(j.ID)
 	}

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
@@ -526,5 +527,46 @@ func TestAdoptions(t *testing.T) {
 	d.want(200, "GET", "/v1/sessions/"+s.SessionID+"/events?kinds=policy_adopted&payload=full", "").into(t, &events)
 	if len(events.Items) != 2 || !strings.Contains(string(events.Items[0].Data), `"method":"key"`) || !strings.Contains(string(events.Items[0].Data), "it was right") {
 		t.Errorf("the log has %+v", events.Items)
+	}
+}
+
+// TestProgressIsTold: streams of events are told how far a job is, without an id and only those of
+// whoever may have it; who begins again is not told of it again, nor is an inbox.
+func TestProgressIsTold(t *testing.T) {
+	d := newTerminal(t, deskOptions{drives: true})
+	at := d.reached()
+	d.decided(reviewed, "pay")
+	operator := d.key(control.Grant{Role: control.Operator, Machines: []string{"claims"}})
+	all, one := d.hear(at, localKey, "/v1/events", ""), d.hear(at, operator, "/v1/machines/claims/events", "")
+	inbox := d.hear(at, localKey, "/v1/inbox/events", "")
+	kept := map[string]*listener{
+		"that may have no job": d.hear(at, d.key(control.Grant{Role: control.Viewer}), "/v1/events", ""),
+		"of other kinds":       d.hear(at, localKey, "/v1/events?kinds=session_created", ""),
+	}
+	j := d.ended(d.ask(`{"kind":"backtest","machineName":"claims"}`).JobID)
+	for _, l := range []*listener{all, one} {
+		for status := control.JobStatus(""); status != control.JobDone; {
+			var e api.Event
+			var told api.Job
+			got := l.next()
+			err := json.Unmarshal([]byte(got.data), &e)
+			if err == nil {
+				err = json.Unmarshal(e.Data, &told)
+			}
+			if err != nil || got.id != "" || got.kind != "job.progress" || e.Kind != got.kind || e.Machine != "claims" || told.JobID != j.JobID || told.Request != nil || status == "" && told.Status != control.JobQueued {
+				t.Fatalf("told after %q: %+v, %v", status, got, err)
+			}
+			status = told.Status
+		}
+	}
+	kept["that comes later"] = d.hear(at, localKey, "/v1/events", "")
+	d.start(alone2)
+	for name, l := range kept {
+		if e := l.next(); e.kind != "session_created" {
+			t.Errorf("a stream %s is told %+v", name, e)
+		}
+	}
+	if e := inbox.next(); e.kind != "question.opened" {
+		t.Errorf("an inbox is told %+v", e)
 	}
 }

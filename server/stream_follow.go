@@ -62,7 +62,6 @@ func (s *Server) registerStreams() {
 		t, err := s.tailOf(ctx, p, "inbox", in.Machine, in.Follow, "")
 		if err == nil {
 			t.inbox, t.human = true, in.Human
-			_, t.claims = tenantOf(ctx).claims.since(0)
 		}
 		return t, err
 	})
@@ -118,7 +117,7 @@ type tail struct {
 	payload string
 	inbox   bool
 	human   string // who looks at the inbox
-	claims  int64  // how many changes of claims they have seen
+	passed  int64  // how many passings there were when they looked last
 
 	caller *Principal // who has begun the stream
 	read   *folds     // while the store is read
@@ -148,6 +147,7 @@ func (s *Server) tailOf(ctx context.Context, p *Principal, stream, machineName s
 		return nil, err
 	}
 	t := &tail{of: originOf(epoch, stream), machine: machineName, payload: payload, caller: p, from: -1}
+	_, t.passed = tenantOf(ctx).passed.since(0)
 	if in.Kinds != "" {
 		t.kinds = strings.Split(in.Kinds, ",")
 	}
@@ -203,9 +203,7 @@ func (s *Server) tail(c huma.Context, p *Principal, t *tail) error {
 		if err != nil {
 			return out.err // whoever comes again is told why
 		}
-		if t.inbox {
-			s.sayClaims(ctx, out, turns.caller, t)
-		}
+		t.sayPassing(&tenantOf(ctx).passed, out, turns.caller)
 		if len(entries) > 0 {
 			news = already // but for what is due meanwhile
 		}

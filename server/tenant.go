@@ -42,7 +42,7 @@ type tenant struct {
 	Tenant
 	changes changes
 	hub     *hub
-	claims  claimNews
+	passed  passings
 	alone   chan struct{} // is full while a job runs that must be alone at the store
 	tools   func() (*mcp.Server, error)
 }
