@@ -24,7 +24,9 @@ import (
 // and what streams of events resume from and are told, and callbacks are about; and what jobs are asked for and come to;
 // and tenants, and where tokens may go; and the log of what agents do about sessions.
 // and tenants, and where tokens may go; and those by which people sign in with a browser.
-const maxNames = 1075
+// and tenants, and where tokens may go; and the log of what agents do about sessions;
+// and by what an agent's prompts are judged.
+const maxNames = 1083
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -35,6 +37,10 @@ var offered = map[string]string{
 	"guard.WithClassifier": "checks a program's own guard: see its examples",
 	"guard.WithObserver":   "checks a program's own guard: see its examples",
 	"verdict.Reject":       "checks a program's own guard: see its examples",
+
+	"permit.Look":         "judges a prompt of an agent: the session of the prompt is to come in the same package",
+	"permit.ParsePattern": "reads a rule: the flags are to come",
+	"permit.ParseRules":   "reads a file of rules: the flag is to come",
 
 	"guard.CallEstimate":  "the ledger of a program with agents of its own: see its examples",
 	"guard.CallUsage":     "the ledger of a program with agents of its own: see its examples",
