@@ -26,6 +26,8 @@ import (
 // and tenants, and where tokens may go; and those by which people sign in with a browser.
 // and tenants, and where tokens may go; and the log of what agents do about sessions;
 // and by what an agent's prompts are judged.
+// and tenants, and where tokens may go; and the log of what agents do about sessions; and those by which people sign in
+// with a browser.
 const maxNames = 1083
 
 // offered are names for programs that we do not use ourselves.

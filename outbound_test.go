@@ -29,7 +29,7 @@ const outboundHome = "webhook"
 // outboundCallers are the folders that make clients of their own, and why.
 var outboundCallers = map[string]string{
 	"client":          "calls the one server that a program names, and nobody else: its tests hold that",
-	"internal/issuer": "asks for the keys of an issuer through the client of package webhook that it is given",
+	"internal/issuer": "asks an issuer for its keys, and for who has logged in, through the client of package webhook that it is given",
 	"internal/proxy":  "puts a token before the client of package webhook that it is given",
 }
 

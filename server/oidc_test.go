@@ -32,6 +32,7 @@ type idp struct {
 	keys  map[jose.SignatureAlgorithm]crypto.Signer
 	asked atomic.Int64
 	down  atomic.Bool
+	logins
 }
 
 func startIDP(t *testing.T) *idp {
@@ -53,7 +54,11 @@ func startIDP(t *testing.T) *idp {
 			return
 		}
 		if r.URL.Path == "/.well-known/openid-configuration" {
-			json.NewEncoder(w).Encode(map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys"})
+			json.NewEncoder(w).Encode(i.describe(i.URL))
+			return
+		}
+		if r.URL.Path == "/token" {
+			i.exchange(w, r)
 			return
 		}
 		var set jose.JSONWebKeySet

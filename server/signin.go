@@ -185,8 +185,8 @@ func (s *Server) noteUse(r *http.Request, p *Principal) {
 }
 
 // cookieName returns the name of a cookie. Browsers take one with the prefix __Host- from nobody
-// but this very host, and only over TLS; Safari takes no Secure cookie without it, not even from
-// this computer's own address, where alone the server speaks without TLS.
+// but this very host, and over TLS. Without TLS, which is for this computer's own address, Chromium
+// takes one too, and Safari takes none that is Secure: there it has neither, so that all can sign in.
 func (s *Server) cookieName(r *http.Request, name string) string {
 	if s.secure(r) {
 		return "__Host-" + name

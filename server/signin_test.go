@@ -98,9 +98,8 @@ func TestSigningIn(t *testing.T) {
 		"the cookie, cut":          {"Cookie", p.cookie[:len(p.cookie)-1], "Dialai-Desk", p.token},
 		"the token in the address": {"Cookie", p.cookie},
 	} {
-		d.from = "2001:db8::" + fmt.Sprintf("%x", len(name)) // strangers are bounded by their address
 		for _, request := range [][2]string{{"GET", "/v1"}, {"GET", "/v1/sessions?" + deskHeaderQuery(name, p)}, {"GET", "/v1/events"}, {"POST", rulesIn}, {"POST", "/mcp"}, {"DELETE", "/desk/session"}} {
-			d.from += "0"
+			d.fromElsewhere() // strangers are bounded by their address
 			if r := d.do("", request[0], request[1], "", header...); r.status != 401 || strings.Contains(string(r.body), s.SessionID) {
 				t.Errorf("with %s %s %s is %d: %s", name, request[0], request[1], r.status, r.body)
 			}
@@ -159,7 +158,7 @@ func TestSigningInAnew(t *testing.T) {
 func TestSignInsThatAreRefused(t *testing.T) {
 	d := newDesk(t, deskOptions{config: server.Config{Origins: []string{"https://friend.example"}}})
 	good := `{"key":"` + localKey + `"}`
-	for i, c := range []struct {
+	for _, c := range []struct {
 		status int
 		body   string
 		header []string
@@ -185,7 +184,7 @@ func TestSignInsThatAreRefused(t *testing.T) {
 		{200, good, []string{"Origin", "http://localhost"}},
 		{200, good, []string{"Origin", "http://localhost", "Sec-Fetch-Site", "same-origin"}},
 	} {
-		d.from = fmt.Sprintf("2001:db8::%d", i)
+		d.fromElsewhere()
 		if _, r := d.signIn(c.body, c.header...); r.status != c.status || r.status != 200 && len(r.header.Values("Set-Cookie")) > 0 {
 			t.Errorf("%.60s %v: %d, want %d: %s", c.body, c.header, r.status, c.status, r.body)
 		}
