@@ -14,13 +14,19 @@ func (v *lines) isDangerous() bool {
 		return true
 	}
 	for _, w := range v.others {
-		if v.paths.secretWord(w) || w.known && mayBeCode(w.text) && v.holdsDanger(w.text) {
+		if v.paths.secretWord(w) || isIndex(w) || w.known && mayBeCode(w.text) && v.holdsDanger(w.text) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(v.commands, func(c command) bool {
-		return len(c.words) > 0 && (v.dangerous(c.words, true) || slices.ContainsFunc(c.words, v.paths.secretWord))
+		return len(c.words) > 0 && (v.dangerous(c.words, true) || slices.ContainsFunc(c.words, func(w word) bool { return v.paths.secretWord(w) || isIndex(w) }))
 	})
+}
+
+// isIndex reports whether a word is one of an array whose index runs something: test, read
+// and others evaluate it, whatever quotes it stands in.
+func isIndex(w word) bool {
+	return w.known && (strings.Contains(w.text, "[$(") || strings.Contains(w.text, "[`"))
 }
 
 // secretWord reports whether a word names credentials.
@@ -56,7 +62,7 @@ var (
 	// unreadable programs run what they are given, in a language or at a time of their own.
 	unreadables = set("at batch crontab expect gdb lldb vi vim nvim ex view emacs ed screen tmux osascript sqlite3 psql mysql irb su chroot ssh-add ssh-keygen security secret-tool keyctl pass op vault")
 	// hubs talk to a place where code is published.
-	hubs = set("gh glab")
+	hubs = set("gh glab hub")
 )
 
 // interpreters run code of other languages, by the short options that hold it.
@@ -77,6 +83,8 @@ func (v *lines) dangerous(words []word, whole bool) bool {
 		return whole
 	case name == "git":
 		return v.gitDangerous(words)
+	case strings.HasPrefix(name, "git-"):
+		return v.gitDangerous(asGit(words))
 	case shells[name]:
 		code, at := shellCode(words)
 		return at < 0 && whole || at > 0 && v.holdsDanger(code)
@@ -100,7 +108,7 @@ func (v *lines) dangerous(words []word, whole bool) bool {
 	case name == "export" || name == "declare" || name == "typeset" || name == "readonly" || name == "set":
 		return len(words) == 1 || words[1].text == "-p" || words[1].text == "-x" || words[1].text == "-px"
 	case name == "source" || name == ".":
-		return len(words) < 2 || !words[1].known || words[1].glob
+		return len(words) < 2 || !words[1].known || words[1].glob || isStream(words[1].text)
 	}
 	base := strings.TrimRight(name, "0123456789.")
 	if flags, ok := interpreters[base]; ok && givenCode(words, flags) {
@@ -121,7 +129,7 @@ func (v *lines) passesOn(words []word) bool {
 			return true
 		}
 		for text := w.text; ; {
-			if mayBeCode(text) && v.holdsDanger(strings.TrimPrefix(text, "!")) {
+			if mayBeCode(text) && v.holdsDanger(text) {
 				return true
 			}
 			_, after, ok := strings.Cut(text, "=")
@@ -161,7 +169,7 @@ func (v *lines) holdsDanger(text string) bool {
 		return true
 	}
 	sub := &lines{look: v.look, maybe: true, depth: v.depth + 1, links: v.links}
-	if !sub.takeLine(text) || sub.tooMuch() {
+	if !sub.takeLine(strings.TrimLeft(text, "|! ")) || sub.tooMuch() {
 		return false
 	}
 	sub.movedAbout()
@@ -183,27 +191,34 @@ func (v *lines) removes(args []word, whole bool) bool {
 	return some || whole
 }
 
-// givenCode reports whether an interpreter is given code, and not a file or a module.
+// givenCode reports whether an interpreter is given code, and not a file or a module. What
+// follows some options may be their value, and is then no file.
 func givenCode(words []word, flags string) bool {
+	perhaps, value := false, false
 	for _, w := range words[1:] {
 		switch {
-		case !w.known || w.text == "-" || w.text == "eval":
+		case !w.known || w.text == "-" || w.text == "eval" || isStream(w.text):
 			return true
-		case slices.Contains([]string{"-V", "-v", "-h", "--version", "--help"}, w.text), w.text == "-m":
+		case len(words) == 2 && slices.Contains([]string{"-V", "-v", "-h", "--version", "--help"}, w.text), flags == "c" && strings.HasPrefix(w.text, "-m"):
 			return false
 		case strings.HasPrefix(w.text, "--"):
 			if strings.HasPrefix(w.text, "--e") || strings.HasPrefix(w.text, "--p") || strings.HasPrefix(w.text, "--c") {
 				return true
 			}
+			perhaps = !strings.Contains(w.text, "=")
+			value = perhaps
 		case strings.HasPrefix(w.text, "-"):
 			if strings.ContainsAny(w.text, flags) && flags != "" {
 				return true
 			}
+			perhaps, value = false, len(w.text) == 2 && strings.ContainsAny(w.text, "WXIrCdlzt")
+		case value:
+			value = false
 		default:
 			return false
 		}
 	}
-	return true // what it is sent
+	return !perhaps // what it is sent
 }
 
 // awkDangerous reports whether a program of awk may run others: it can only with system, a
@@ -307,10 +322,8 @@ func sendsData(words []word) bool {
 	for i, w := range words[1:] {
 		option, long := strings.CutPrefix(w.text, "--")
 		switch {
-		case !w.known && strings.HasPrefix(w.text, "-"):
-			return true
-		case !w.known && !strings.Contains(w.text, "://"):
-			return true
+		case !w.known || strings.HasPrefix(w.text, "@"):
+			return true // nobody knows what it sends
 		case long:
 			option, _, _ = strings.Cut(option, "=")
 			for _, sends := range []string{"data", "form", "upload-file", "json", "request", "config", "netrc", "user", "cert", "key", "post", "method", "body", "use-askpass", "execute", "load-cookies", "cookie", "proxy-user", "variable", "expand"} {
@@ -320,13 +333,13 @@ func sendsData(words []word) bool {
 			}
 		case strings.HasPrefix(w.text, "-"):
 			for _, letter := range w.text[1:] {
-				if strings.ContainsRune("dFTKnuEe", letter) && !(letter == 'n' && program(words[0]) == "wget") {
+				if strings.ContainsRune("dFTKnuEeb", letter) && !(letter == 'n' && program(words[0]) == "wget") {
 					return true
 				}
 				if letter == 'X' {
 					return !slices.Contains([]string{"-XGET", "-XHEAD"}, w.text) && (i+2 >= len(words) || !slices.Contains([]string{"GET", "HEAD"}, words[i+2].text))
 				}
-				if strings.ContainsRune("oAHbcmwrxyYzCDtPQ", letter) {
+				if strings.ContainsRune("oAHcmwrxyYzCDtPQ", letter) {
 					break
 				}
 			}

@@ -45,6 +45,11 @@ func gitSub(words []word) (at int, plain bool) {
 	return 0, plain
 }
 
+// asGit writes git-push as git push.
+func asGit(words []word) []word {
+	return slices.Concat([]word{{text: "git", known: true}, {text: strings.TrimPrefix(program(words[0]), "git-"), known: true}}, words[1:])
+}
+
 // gitDangerous judges a git command.
 func (v *lines) gitDangerous(words []word) bool {
 	at, _ := gitSub(words)
@@ -85,7 +90,7 @@ func gitQuiet(sub string) bool {
 // gitSetting reports whether a setting holds a command that is dangerous.
 func (v *lines) gitSetting(text string) bool {
 	_, value, _ := strings.Cut(text, "=")
-	return mayBeCode(value) && v.holdsDanger(strings.TrimPrefix(value, "!"))
+	return mayBeCode(value) && v.holdsDanger(value)
 }
 
 // gitInside reports whether a git command only does what its paths say.

@@ -29,6 +29,7 @@ type lines struct {
 	escalated bool // asks for more than to run this
 	maybe     bool // it may be no shell at all
 	links     bool // it may make links
+	loads     bool // sets a variable that says what programs run or load
 	depth     int
 }
 
@@ -117,7 +118,9 @@ func (v *lines) takeLine(line string) bool {
 		if name == "CDPATH" || name == "OLDPWD" {
 			v.paths.adrift = true
 		}
+		v.loads = v.loads || loader(name)
 	}
+	v.danger = v.danger || s.obscure
 	for name := range s.read {
 		v.danger = v.danger || secretName(name)
 	}
@@ -125,6 +128,13 @@ func (v *lines) takeLine(line string) bool {
 		v.add(c)
 	}
 	return true
+}
+
+// loader reports whether a variable says what programs run or load.
+func loader(name string) bool {
+	return slices.Contains([]string{"PATH", "ENV", "BASH_ENV", "IFS", "SHELL", "PAGER", "EDITOR", "VISUAL", "LESSOPEN", "LESSCLOSE", "NODE_OPTIONS", "PERL5OPT", "RUBYOPT"}, name) ||
+		slices.ContainsFunc([]string{"GIT_", "LD_", "DYLD_", "PYTHON", "BASH_FUNC"}, func(begin string) bool { return strings.HasPrefix(name, begin) }) ||
+		slices.ContainsFunc([]string{"_COMMAND", "_PAGER", "_EDITOR", "_WRAPPER"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // add takes up a command, and what it carries.
@@ -138,8 +148,8 @@ func (v *lines) add(c command) {
 // program returns what a word names as a program, without its folder, in lower case: there
 // are file systems to which RM is rm. It is "" if nobody knows.
 func program(w word) string {
-	if !w.known || w.glob || strings.HasPrefix(w.text, "=") {
-		return ""
+	if !w.known || w.glob || strings.HasPrefix(w.text, "=") || strings.ContainsFunc(w.text, func(r rune) bool { return r >= 0x80 }) {
+		return "" // of letters that are no ASCII some look like others
 	}
 	return strings.TrimSuffix(strings.ToLower(path.Base(w.text)), ".exe")
 }
@@ -251,7 +261,7 @@ func joined(words []word) (text string, known bool) {
 // carriedBy finds the command that a carrier runs, and adds a word of which nobody knows
 // what it is, where the carrier adds words.
 func (v *lines) carriedBy(k carrier, name string, words []word) {
-	i, operands := 1, k.operands
+	i, operands, replaces := 1, k.operands, false
 	for ; i < len(words); i++ {
 		w := words[i]
 		switch {
@@ -260,6 +270,7 @@ func (v *lines) carriedBy(k carrier, name string, words []word) {
 			return
 		case w.text == "--":
 		case strings.HasPrefix(w.text, "--"):
+			replaces = replaces || strings.HasPrefix(w.text, "--r")
 			if strings.HasPrefix(w.text, "--split") {
 				v.danger = true
 			}
@@ -271,6 +282,7 @@ func (v *lines) carriedBy(k carrier, name string, words []word) {
 			if name == "command" && strings.ContainsAny(w.text, "vV") {
 				return
 			}
+			replaces = replaces || strings.ContainsAny(w.text, "IiJ")
 			if name == "env" && strings.Contains(w.text, "S") {
 				v.danger = true
 			}
@@ -284,6 +296,9 @@ func (v *lines) carriedBy(k carrier, name string, words []word) {
 			inner := slices.Clone(words[i:])
 			if k.more {
 				inner = append(inner, word{text: "…"})
+				for at := 1; at < len(inner) && replaces; at++ {
+					inner[at].known = false
+				}
 			}
 			v.inner(inner)
 			return
@@ -323,11 +338,18 @@ func shellCode(words []word) (code string, at int) {
 				return "", -1
 			}
 			return words[i].text, i
+		case isStream(w.text):
+			return "", -1
 		default:
 			return "", 0
 		}
 	}
 	return "", -1 // what it is sent
+}
+
+// isStream reports whether a file is what a program is sent.
+func isStream(path string) bool {
+	return strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")
 }
 
 // movedAbout takes up every folder to which a command changes.
@@ -364,7 +386,7 @@ func (v *lines) movedBy(name string, args []word) {
 		args = args[1:]
 	}
 	switch {
-	case v.loops || name == "popd" || len(args) > 1 || len(args) == 0 && name == "pushd":
+	case v.loops || name == "popd" || len(args) > 0 && strings.HasPrefix(args[0].text, "+") || len(args) > 1 || len(args) == 0 && name == "pushd":
 		v.paths.adrift = true
 	case len(args) == 0:
 		v.paths.moved(word{text: v.Home, known: v.Home != ""})
@@ -389,7 +411,7 @@ func (v *lines) isNetwork() bool {
 
 // isInside reports whether every path that the lines name is inside.
 func (v *lines) isInside() bool {
-	if v.strange || v.danger || v.escalated || v.paths.root == "" {
+	if v.strange || v.danger || v.loads || v.escalated || v.paths.root == "" {
 		return false
 	}
 	for _, w := range v.others {
@@ -402,7 +424,10 @@ func (v *lines) isInside() bool {
 
 // outsiders are programs that are never inside: what they work on is named elsewhere or is no
 // file, they run as somebody else, or they change what names mean.
-var outsiders = set("xargs gxargs parallel awk gawk mawk nawk alias unalias sudo doas su chroot systemd-run docker podman kubectl helm terraform tofu pulumi ansible ansible-playbook aws gcloud gsutil az heroku fly flyctl vercel netlify wrangler firebase doctl systemctl service kill pkill killall reboot shutdown mount umount apt apt-get dnf yum pacman brew snap env printenv enable hash bind complete set shopt")
+var outsiders = set("xargs gxargs parallel awk gawk mawk nawk alias unalias sudo doas su chroot systemd-run docker podman kubectl helm terraform tofu pulumi ansible ansible-playbook skopeo crane svn pip pip3 pipx npx bunx uvx dig nslookup ping openssl aws gcloud gsutil az heroku fly flyctl vercel netlify wrangler firebase doctl systemctl service kill pkill killall reboot shutdown mount umount apt apt-get dnf yum pacman brew snap env printenv enable hash bind complete set shopt")
+
+// fetches are subcommands by which programs fetch others and run them.
+var fetches = set("install dlx exec i ci")
 
 func (v *lines) commandInside(c command) bool {
 	if len(c.words) == 0 {
@@ -423,7 +448,7 @@ func (v *lines) commandInside(c command) bool {
 		if i+1 == c.code || slices.Contains(scripts, i+1) {
 			continue
 		}
-		if !v.wordInside(w) || runsSomething(w.text) {
+		if !v.wordInside(w) || runsSomething(w.text) || fetches[w.text] && name != "git" && !inert[name] {
 			return false
 		}
 	}

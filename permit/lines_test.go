@@ -41,6 +41,7 @@ func newPlace(t testing.TB) *place {
 		must(os.WriteFile(filepath.Join(system, name), nil, 0o755))
 	}
 	must(os.WriteFile(filepath.Join(cwd, "bin/ls"), nil, 0o755))
+	must(os.WriteFile(filepath.Join(root, "elsewhere/ls"), nil, 0o755))
 	must(os.WriteFile(filepath.Join(cwd, "a.txt"), nil, 0o644))
 	must(os.Symlink("sub", filepath.Join(cwd, "in")))
 	must(os.Symlink(filepath.Join(root, "elsewhere"), filepath.Join(cwd, "out")))

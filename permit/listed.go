@@ -236,7 +236,7 @@ func (v *lines) formsIn(w word) (forms []string) {
 				return forms
 			}
 			sub := &lines{look: v.look, maybe: true, depth: v.depth + 1}
-			if sub.takeLine(strings.TrimPrefix(text, "!")) && !sub.tooMuch() {
+			if sub.takeLine(strings.TrimLeft(text, "|! ")) && !sub.tooMuch() {
 				forms = append(forms, sub.forms()...)
 			}
 		}
@@ -255,6 +255,9 @@ func formsOf(words []word) []string {
 	join(words[0].text, rest)
 	name := program(words[0])
 	join(name, rest)
+	if strings.HasPrefix(name, "git-") {
+		return append(forms, formsOf(asGit(words))...)
+	}
 	if name != "git" {
 		return forms
 	}

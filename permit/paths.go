@@ -192,11 +192,12 @@ func (p *paths) credentials(name string) bool {
 	if p.looksSecret(name) {
 		return true
 	}
-	real, ok := p.real(name)
-	if !ok {
-		return false
+	for _, base := range p.bases {
+		if real, ok := follow(absolute(base, name)); ok && len(name) <= maxPath && p.looksSecret(p.relative(real)) {
+			return true
+		}
 	}
-	return p.looksSecret(p.relative(real))
+	return false
 }
 
 func (p *paths) looksSecret(name string) bool {

@@ -54,6 +54,7 @@ type script struct {
 	strange  bool                  // has what is no list of commands: functions, arithmetic, tests
 	plain    bool                  // is nothing but commands of words, joined by ; && || |
 	loops    bool                  // something may happen more than once
+	obscure  bool                  // has an escape in $'…' that hides what it says
 	sent     bool                  // opens a connection
 	bodies   map[*syntax.Word]bool // of here-documents
 }
@@ -123,7 +124,6 @@ func (r *reader) names(file *syntax.File) {
 		case *syntax.DblQuoted:
 			s.plain = s.plain && !n.Dollar
 		case *syntax.CallExpr:
-			s.plain = s.plain && len(n.Assigns) == 0
 			for _, w := range n.Args {
 				if movers[w.Lit()] {
 					s.assigned["PWD"] = true
@@ -310,8 +310,14 @@ func (r *reader) word(parts []syntax.WordPart) word {
 		case *syntax.Lit:
 			r.literal(&b, &w, p.Value, i == 0, len(parts) == 1)
 		case *syntax.SglQuoted:
-			w.known = w.known && !(p.Dollar && strings.Contains(p.Value, `\`))
-			b.WriteString(p.Value)
+			value := p.Value
+			if p.Dollar {
+				value = plainEscapes.Replace(value)
+				if strings.Contains(strings.ReplaceAll(p.Value, `\\`, ""), `\`) && strings.Contains(value, `\`) {
+					w.known, r.s.obscure = false, true
+				}
+			}
+			b.WriteString(value)
 		case *syntax.DblQuoted:
 			w.known = w.known && !p.Dollar
 			for _, q := range p.Parts {
@@ -327,6 +333,9 @@ func (r *reader) word(parts []syntax.WordPart) word {
 	w.glob = w.glob && w.text != "["
 	return w
 }
+
+// plainEscapes are those of $'…' that hide nothing.
+var plainEscapes = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\'`, "'", `\"`, `"`, `\\`, `\`)
 
 // literal takes up what is not quoted.
 func (r *reader) literal(b *strings.Builder, w *word, s string, first, alone bool) {
