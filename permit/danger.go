@@ -265,9 +265,7 @@ func harmlessSed(s string) bool {
 		switch {
 		case s == "":
 		case strings.IndexByte("pdqDPNnGgHhx=l", s[0]) >= 0:
-			if s = s[1:]; s != "" && strings.IndexByte(" \t\n;}", s[0]) < 0 {
-				return false
-			}
+			s = s[1:]
 		case s[0] == 's' || s[0] == 'y':
 			var ok bool
 			if s, ok = afterSubstitution(s); !ok {

@@ -158,6 +158,24 @@ func TestCwd(t *testing.T) {
 	}
 }
 
+// TestHome: ~ is the home that is known, unless the line says otherwise.
+func TestHome(t *testing.T) {
+	p := newPlace(t)
+	p.settings.Home = p.cwd
+	for line, want := range map[string]string{
+		"rm ~/x": "shell     i- -", `rm "$HOME/x"`: "shell     i- -", "touch ~/x": "shell     i- -",
+		"HOME=sub; rm ~/x": "dangerous -- -", "export HOME=sub; rm ~/x": "dangerous -- -", "HOME=sub; touch ~/x": "shell     -- -",
+	} {
+		if got := strings.TrimSpace(shown(p.look(t, line))); got != want {
+			t.Errorf("%s is %s, want %s", line, got, want)
+		}
+	}
+	p.settings.Home = ""
+	if got := p.look(t, "rm ~/x"); got.Kind != kindDangerous {
+		t.Errorf("with a home that nobody knows rm ~/x is %s", shown(got))
+	}
+}
+
 // TestBlockedPath: the path at which an agent was stopped is one that the prompt names.
 func TestBlockedPath(t *testing.T) {
 	p := newPlace(t)
