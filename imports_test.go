@@ -57,7 +57,7 @@ var ladder = map[string][]string{
 	"client":                    {"api"},
 	"control":                   {"exact", "specialist"},
 	"server/internal/params":    {},
-	"notify":                    {"api", "control", "internal/lru", "internal/seal", "internal/spend", "runner", "session", "specialist", "verdict", "webhook"},
+	"notify":                    {"api", "control", "internal/lru", "internal/seal", "internal/spend", "internal/trust", "runner", "session", "specialist", "verdict", "webhook"},
 	"server/mcp":                {"api", "internal/seal", "internal/text"},
 	"docs":                      {},
 	"server":                    {"internal/jobs", "internal/lab/backtest", "internal/lab/simulate", "internal/trust", "strategies", "internal/telemetry/prom", "internal/telemetry/spans", "docs", "server/mcp", "api", "control", "driver", "exact", "explain", "guard", "internal/graph", "internal/guardlog", "internal/issuer", "internal/jsontext", "internal/lru", "internal/packs", "internal/seal", "machine", "notify", "report", "runner", "server/internal/params", "session", "specialist", "store", "webhook", "internal/text"},

@@ -84,9 +84,11 @@ type MessageData struct {
 	SessionID      string            `json:"sessionId,omitempty"`
 	Seq            int64             `json:"seq,omitempty" doc:"of the event in the log of the session"`
 	Place          int64             `json:"place,omitempty" doc:"of its record in the log of all sessions: messages may come in another order"`
+	RosterPlace    int64             `json:"rosterPlace,omitempty" doc:"of trust.stage_changed, in place of seq and place: of its record in the log of all machine names"`
 	RoundID        string            `json:"roundId,omitempty"`
 	State          string            `json:"state,omitempty"`
 	Status         string            `json:"status,omitempty" doc:"of the session then"`
+	Stage          string            `json:"stage,omitempty" doc:"of trust.stage_changed: the one that the state has come to"`
 	Code           string            `json:"code,omitempty"`
 	TransitionName string            `json:"transitionName,omitempty"`
 	IsHuman        *bool             `json:"isHuman,omitempty" doc:"whether a human has decided"`

@@ -48,7 +48,7 @@ func (h *hooks) refuse(c *Changes) error {
 	if c.Unhook != "" && h.webhook(c.Unhook) == nil {
 		return fmt.Errorf("webhook %s: %w", c.Unhook, ErrNotFound)
 	}
-	if w := c.Walk; w != nil && (!known(w.WebhookID) || h.webhook(w.WebhookID) == nil || h.webhook(w.WebhookID).Cursor != w.From) {
+	if w := c.Walk; w != nil && (!known(w.WebhookID) || h.webhook(w.WebhookID) == nil || h.webhook(w.WebhookID).Cursor != w.From || h.webhook(w.WebhookID).Roster != w.FromRoster) {
 		return fmt.Errorf("webhook %s: %w", w.WebhookID, ErrStale)
 	}
 	for i := range c.Deliveries {
@@ -75,7 +75,7 @@ func (h *hooks) change(c *Changes) {
 	}
 	if w := c.Walk; w != nil {
 		of := h.webhook(w.WebhookID)
-		of.Cursor, of.Epoch = w.To, w.Epoch
+		of.Cursor, of.Roster, of.Epoch = w.To, w.ToRoster, w.Epoch
 	}
 	for _, d := range c.Deliveries {
 		d.Body = slices.Clone(d.Body)
@@ -94,7 +94,7 @@ func (h *hooks) put(w Webhook) {
 		h.webhooks = append(h.webhooks, w)
 		return
 	}
-	w.Epoch, w.Cursor, w.LastSuccess, w.LastError, w.Place = old.Epoch, old.Cursor, old.LastSuccess, old.LastError, old.Place
+	w.Epoch, w.Cursor, w.Roster, w.LastSuccess, w.LastError, w.Place = old.Epoch, old.Cursor, old.Roster, old.LastSuccess, old.LastError, old.Place
 	w.Tenant, w.CreatedBy, w.CreatedAt = old.Tenant, old.CreatedBy, old.CreatedAt
 	if w.FailingSince = old.FailingSince; old.Off != "" && w.Off == "" {
 		w.FailingSince = 0

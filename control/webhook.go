@@ -43,6 +43,7 @@ type Webhook struct {
 	// What follows is moved by Walk and Attempt, and left alone by a Put of a later version.
 	Epoch        string          // of the log that Cursor is in
 	Cursor       int64           // the place of the newest record that it has been seen to for
+	Roster       int64           // likewise in the logs of machine names; -1: it begins where these stand
 	FailingSince specialist.Time // the first failure since the last success; 0 if there is none
 	LastSuccess  specialist.Time // 0 means never
 	LastError    string          // of the newest failure
@@ -100,11 +101,13 @@ type DeliveryQuery struct {
 	Due specialist.Time
 }
 
-// A Walk moves the cursor of a webhook. It is ErrStale unless the cursor is at From.
+// A Walk moves the cursor of a webhook, in both logs. It is ErrStale unless the cursor is at From
+// and FromRoster.
 type Walk struct {
-	WebhookID string
-	From, To  int64
-	Epoch     string // of the log that To is in
+	WebhookID            string
+	From, To             int64
+	FromRoster, ToRoster int64
+	Epoch                string // of the logs that To and ToRoster are in
 }
 
 // An Attempt is what came of sending a delivery. It is ErrStale unless that is pending after

@@ -41,6 +41,9 @@ const (
 	executed     = "decision.executed"
 	reviewOpened = "review.opened"
 	guardWarned  = "guard.warned"
+	stageChanged = "trust.stage_changed"
+	promiseMet   = "promise.met"
+	promiseLost  = "promise.lost"
 	testKind     = "webhook.test"
 )
 
@@ -59,6 +62,9 @@ var kinds = []Kind{
 	{executed, "a transition was executed"},
 	{reviewOpened, "a closed round is to be looked at by a human"},
 	{guardWarned, "a guard has let something pass with a warning"},
+	{stageChanged, "a state has come to another stage of doing without humans"},
+	{promiseMet, "what humans decide has shown that a promise holds: the engine decides alone"},
+	{promiseLost, "a promise that held is tested anew, since audits raised the alarm or its policy is another: humans decide"},
 	{testKind, "somebody wants to see whether it arrives"},
 }
 
@@ -66,15 +72,17 @@ var kinds = []Kind{
 type happening struct {
 	kind       string
 	at         specialist.Time
-	place      int64
-	index      int // among those that may come of the record
-	session    specialist.SessionID
+	place      int64                // in the log of sessions
+	roster     int64                // or in those of machine names
+	index      int                  // among those that may come of the record
+	session    specialist.SessionID // the zero one of what is about a machine name
 	machine    string
 	seq        int64
 	round      string
 	state      string
 	status     string
 	code       string
+	stage      string
 	transition string
 	isHuman    *bool
 	meta       json.RawMessage
@@ -87,6 +95,7 @@ const (
 	aside     = 1 // what comes of an event beside the first
 	ofWaiting = 2
 	ofReview  = 3
+	ofPromise = 4
 )
 
 // readerOf names a reader: one of the webhooks together, and of each one that is told again.
@@ -102,6 +111,7 @@ type reader struct {
 	asked  string            // the round in which a human was asked
 	entry  *session.LogEntry // that is read; nil where what happened is of no matter
 	list   []happening
+	taught bool // the record has something for the ledger
 }
 
 // happened returns what there is to tell of a record. A record that cannot be read tells
@@ -145,7 +155,7 @@ func (t *tenant) read(ctx context.Context, of readerOf, e *session.LogEntry) ([]
 		}
 		t.sessions.Put(of, r)
 	}
-	r.entry, r.list = e, nil
+	r.entry, r.list, r.taught = e, nil, false
 	was := r.before
 	if _, err := r.folder.Add(e.Events); err != nil {
 		t.sessions.Delete(of)
@@ -153,6 +163,9 @@ func (t *tenant) read(ctx context.Context, of readerOf, e *session.LogEntry) ([]
 	}
 	r.concluded(was)
 	r.entry = nil
+	if r.taught {
+		return t.withPromise(ctx, r, e)
+	}
 	return r.list, nil
 }
 
@@ -168,6 +181,10 @@ func (r *reader) applied(seq int64, ev session.Event, _, _ spend.Book) {
 	if r.entry == nil {
 		r.follow(ev.Data, func() string { return r.folder.Current.Key().ID() })
 		return
+	}
+	switch ev.Data.(type) {
+	case *session.Learned, *session.Reviewed, *session.Adopted:
+		r.taught = true
 	}
 	now := r.folder.Session()
 	h := r.happening(now, seq, ev.At, now.Key().ID())

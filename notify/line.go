@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +24,7 @@ type line struct {
 	notifier *Notifier
 	tenant   *tenant
 	hook     control.Webhook // as it was read last; Cursor as it is stored
-	at       int64           // up to where it is walked: Cursor, or past records of which it is told nothing
+	at       places          // up to where it is walked: Cursor and Roster, or past records of which it is told nothing
 	saved    time.Time       // when the cursor was stored last
 	walking  bool
 	rest     time.Time // not walked before, since it has failed
@@ -35,11 +36,11 @@ type line struct {
 
 // seen takes up a webhook as it was read.
 func (l *line) seen(w control.Webhook) {
-	if !l.walking && w.Cursor != l.hook.Cursor {
-		l.at = w.Cursor // somebody wants it to be told again
+	if !l.walking && placesOf(&w) != placesOf(&l.hook) {
+		l.at = placesOf(&w) // somebody wants it to be told again
 	}
 	if l.walking {
-		w.Cursor, w.Epoch = l.hook.Cursor, l.hook.Epoch
+		w.Cursor, w.Roster, w.Epoch = l.hook.Cursor, l.hook.Roster, l.hook.Epoch
 	}
 	if l.hook = w; w.NextAt != 0 {
 		l.next = w.NextAt
@@ -49,30 +50,22 @@ func (l *line) seen(w control.Webhook) {
 // mayWalk reports whether there is something to walk over, or a cursor to store.
 func (l *line) mayWalk() bool {
 	head, known := l.tenant.head()
-	return known && !l.walking && l.hook.Pending < maxPending && time.Now().After(l.rest) && (l.at < head || l.at != l.hook.Cursor && time.Since(l.saved) > saveEvery || !l.tenant.in(&l.hook, head))
+	return known && !l.walking && l.hook.Pending < maxPending && time.Now().After(l.rest) && (l.at.before(head) || l.at != placesOf(&l.hook) && time.Since(l.saved) > saveEvery || !l.tenant.in(&l.hook, head))
 }
 
-// walk goes over one page of the log, and stores what the webhook is to be told of it.
+// walk goes over one page of each log, and stores what the webhook is to be told of it.
 func (l *line) walk(ctx context.Context) error {
 	l.notifier.mu.Lock()
 	hook, at, saved := l.hook, l.at, l.saved
 	l.notifier.mu.Unlock()
 	head, _ := l.tenant.head()
-	if !l.tenant.in(&hook, head) {
+	if !l.tenant.in(&hook, head) || hook.Roster < 0 {
 		return l.begin(ctx, &hook, head)
 	}
-	page, err := page(ctx, l.tenant.runner.Store(), at)
-	if err != nil {
-		return err
-	}
 	var tell []control.Delivery
-	for i := range page {
-		list, err := l.tenant.happened(ctx, hook.ID, &page[i])
-		if err != nil {
-			return err
-		}
-		for j := range list {
-			if h := &list[j]; hook.Covers(h.kind, page[i].MachineName) {
+	of := func(list []happening) error {
+		for i := range list {
+			if h := &list[i]; hook.Covers(h.kind, h.machine) {
 				d, err := l.notifier.delivery(&hook, h)
 				if err != nil {
 					return err
@@ -81,7 +74,20 @@ func (l *line) walk(ctx context.Context) error {
 				tell = append(tell, d)
 			}
 		}
-		at = page[i].Place
+		return nil
+	}
+	logs, rosters, err := l.tenant.page(ctx, at)
+	for i := 0; err == nil && i < len(logs); i++ {
+		var list []happening
+		if list, err = l.tenant.happened(ctx, hook.ID, &logs[i]); err == nil {
+			at.log, err = logs[i].Place, of(list)
+		}
+	}
+	for i := 0; err == nil && i < len(rosters); i++ {
+		at.roster, err = rosters[i].Place, of(staged(&rosters[i]))
+	}
+	if err != nil {
+		return err
 	}
 	l.tenant.reached(at) // it may be more than was known, and is no other log for that
 	if len(tell) == 0 && time.Since(saved) < saveEvery {
@@ -94,11 +100,16 @@ func (l *line) walk(ctx context.Context) error {
 }
 
 // commit stores what a webhook is to be told and its cursor, both or none.
-func (l *line) commit(ctx context.Context, hook *control.Webhook, tell []control.Delivery, at int64) error {
-	if len(tell) == 0 && at == hook.Cursor {
+func (l *line) commit(ctx context.Context, hook *control.Webhook, tell []control.Delivery, at places) error {
+	if len(tell) == 0 && at == placesOf(hook) {
 		return nil
 	}
-	return l.stored(ctx, control.Changes{Walk: &control.Walk{WebhookID: hook.ID, From: hook.Cursor, To: at, Epoch: hook.Epoch}, Deliveries: tell})
+	return l.stored(ctx, control.Changes{Walk: walkTo(hook, at), Deliveries: tell})
+}
+
+// walkTo returns the walk of a webhook from where it is to other places in the same logs.
+func walkTo(hook *control.Webhook, to places) *control.Walk {
+	return &control.Walk{WebhookID: hook.ID, From: hook.Cursor, To: to.log, FromRoster: hook.Roster, ToRoster: to.roster, Epoch: hook.Epoch}
 }
 
 func (l *line) stored(ctx context.Context, changes control.Changes) error {
@@ -115,28 +126,37 @@ func (l *line) stored(ctx context.Context, changes control.Changes) error {
 	defer l.notifier.mu.Unlock()
 	switch {
 	case err == nil:
-		l.hook.Cursor, l.hook.Epoch, l.at, l.saved = w.To, w.Epoch, w.To, time.Now()
+		l.hook.Cursor, l.hook.Roster, l.hook.Epoch, l.at, l.saved = w.To, w.ToRoster, w.Epoch, places{w.To, w.ToRoster}, time.Now()
 		if l.hook.Pending += int64(len(changes.Deliveries)); len(changes.Deliveries) > 0 {
 			l.next = now()
 		}
 	case fresh.ID != "":
-		l.hook, l.at = fresh, fresh.Cursor
+		l.hook, l.at = fresh, placesOf(&fresh)
 	}
 	return err
 }
 
-// begin has a webhook begin where the log stands, whose cursor is none of it: its store was
+// begin has a webhook begin where the logs stand, whose cursor is none of theirs: its store was
 // replaced, or an older copy was put in its place. Its messages have ids of their own from
-// then on, since the same places stand for something else.
-func (l *line) begin(ctx context.Context, hook *control.Webhook, head int64) error {
+// then on, since the same places stand for something else. One that was made before webhooks
+// were told of machine names only begins in the logs of these.
+func (l *line) begin(ctx context.Context, hook *control.Webhook, head places) error {
 	at, epoch := head, l.tenant.epochName()
-	if hook.Epoch == "" {
-		at = min(head, hook.Cursor) // it is new
-	} else {
+	switch {
+	case hook.Epoch == "": // it is new
+		at.log = min(head.log, hook.Cursor)
+		if hook.Roster >= 0 {
+			at.roster = min(head.roster, hook.Roster)
+		}
+	case l.tenant.in(hook, head):
+		at.log, epoch = hook.Cursor, hook.Epoch
+	default:
 		epoch += "+" + hex.EncodeToString(sum(hook.Epoch, time.Now().String())[:4])
-		l.notifier.config.Log.Warn("the log is another than the one that a webhook was told of: it is told what happens from now on", "webhook", hook.ID, "cursor", hook.Cursor, "place", head)
+		l.notifier.config.Log.Warn("the log is another than the one that a webhook was told of: it is told what happens from now on", "webhook", hook.ID, "cursor", hook.Cursor, "place", head.log)
 	}
-	return l.stored(ctx, control.Changes{Walk: &control.Walk{WebhookID: hook.ID, From: hook.Cursor, To: at, Epoch: epoch}})
+	walk := walkTo(hook, at)
+	walk.Epoch = epoch
+	return l.stored(ctx, control.Changes{Walk: walk})
 }
 
 // sum returns the SHA-256 of texts, each in a line.
@@ -145,20 +165,46 @@ func sum(texts ...string) []byte {
 	return h[:]
 }
 
-// page returns the next records after a place.
-func page(ctx context.Context, from session.Store, after int64) (page []session.LogEntry, err error) {
+// page returns the next records of both logs.
+func (t *tenant) page(ctx context.Context, after places) (logs []session.LogEntry, rosters []session.RosterEntry, err error) {
+	logs, err = first(t.runner.Store().Log(ctx, "", after.log), func(e *session.LogEntry) *[]byte { return &e.Events })
+	if err == nil {
+		rosters, err = first(t.runner.Store().RosterLog(ctx, "", after.roster), func(e *session.RosterEntry) *[]byte { return &e.Events })
+	}
+	return logs, rosters, err
+}
+
+// first returns so many of the first records of a log as a page has. They may be kept.
+func first[T any](log iter.Seq2[T, error], events func(*T) *[]byte) (page []T, err error) {
 	size := 0
-	for e, err := range from.Log(ctx, "", after) {
+	for e, err := range log {
 		if err != nil {
 			return nil, err
 		}
-		e.Events = bytes.Clone(e.Events)
-		page, size = append(page, e), size+len(e.Events)
+		record := events(&e)
+		*record = bytes.Clone(*record)
+		page, size = append(page, e), size+len(*record)
 		if len(page) == pageSize || size >= pageBytes {
 			break
 		}
 	}
 	return page, nil
+}
+
+// Places say how much of the log of sessions and of the logs of machine names somebody has seen.
+type places struct{ log, roster int64 }
+
+// before reports whether there is something up to q that was not seen at p.
+func (p places) before(q places) bool { return p.log < q.log || p.roster < q.roster }
+
+func placesOf(w *control.Webhook) places { return places{w.Cursor, w.Roster} }
+
+// standing returns where the logs of a store stand.
+func standing(ctx context.Context, from session.Store) (at places, err error) {
+	if at.log, err = from.Place(ctx); err == nil {
+		at.roster, err = from.RosterPlace(ctx)
+	}
+	return at, err
 }
 
 // A tenant is a store of whose sessions webhooks are told, and what is known of its log.
@@ -168,12 +214,13 @@ type tenant struct {
 
 	mu    sync.Mutex
 	epoch string // "" until it is known
-	place int64  // of the newest record
+	place places // of the newest records
 
 	reading  sync.Mutex // guards what follows
 	newest   int64      // the place up to which the log was read by any webhook
 	happens  *lru.Cache[int64, []happening]
 	sessions *lru.Cache[readerOf, *reader]
+	promises promises
 }
 
 const (
@@ -185,30 +232,31 @@ func newTenant(t Tenant) *tenant {
 	return &tenant{name: t.Name, runner: t.Runner, happens: lru.New[int64, []happening](remembered), sessions: lru.New[readerOf, *reader](followed)}
 }
 
-// begin finds out where the log stands.
+// begin finds out where the logs stand, and returns the place in that of sessions.
 func (t *tenant) begin(ctx context.Context) (int64, error) {
 	epoch, err := t.runner.Store().Epoch(ctx)
 	if err != nil {
 		return 0, err
 	}
-	place, err := t.runner.Store().Place(ctx)
+	at, err := standing(ctx, t.runner.Store())
 	if err != nil {
 		return 0, err
 	}
+	t.reached(at)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.epoch, t.place = epoch, max(t.place, place)
-	return place, nil
+	t.epoch = epoch
+	return at.log, nil
 }
 
-func (t *tenant) reached(place int64) {
+func (t *tenant) reached(at places) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.place = max(t.place, place)
+	t.place = places{max(t.place.log, at.log), max(t.place.roster, at.roster)}
 }
 
-// head returns the place of the newest record, and whether it is known.
-func (t *tenant) head() (int64, bool) {
+// head returns the places of the newest records, and whether they are known.
+func (t *tenant) head() (places, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.place, t.epoch != ""
@@ -220,8 +268,8 @@ func (t *tenant) epochName() string {
 	return t.epoch
 }
 
-// in reports whether the cursor of a webhook is one of the log, which ends at head.
-func (t *tenant) in(w *control.Webhook, head int64) bool {
+// in reports whether the cursor of a webhook is one of the logs, which end at head.
+func (t *tenant) in(w *control.Webhook, head places) bool {
 	base, _, _ := strings.Cut(w.Epoch, "+")
-	return base == t.epochName() && w.Cursor <= head
+	return base == t.epochName() && !head.before(placesOf(w))
 }

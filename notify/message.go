@@ -31,16 +31,23 @@ func messageID(about ...string) string {
 // delivery returns what a webhook is told of something that has happened.
 func (n *Notifier) delivery(hook *control.Webhook, h *happening) (control.Delivery, error) {
 	m := api.Message{Type: h.kind, Timestamp: h.at, Data: api.MessageData{
-		Tenant: hook.Tenant, MachineName: h.machine, SessionID: h.session.String(), Seq: h.seq, Place: h.place, RoundID: h.round,
-		State: h.state, Status: h.status, Code: h.code, TransitionName: h.transition, IsHuman: h.isHuman, URL: n.pageOf(h),
+		Tenant: hook.Tenant, MachineName: h.machine, Seq: h.seq, Place: h.place, RoundID: h.round,
+		RosterPlace: h.roster, State: h.state, Status: h.status, Stage: h.stage, Code: h.code, TransitionName: h.transition, IsHuman: h.isHuman, URL: n.pageOf(h),
 	}}
+	about := fmt.Sprint(h.place)
+	if h.roster != 0 {
+		about = fmt.Sprint("roster ", h.roster)
+	}
+	if h.session != (specialist.SessionID{}) {
+		m.Data.SessionID = h.session.String()
+	}
 	if slices.Contains(hook.Include, includeMeta) {
 		m.Data.MetaJSON = h.meta
 	}
 	if slices.Contains(hook.Include, includeProposals) {
 		m.Data.Proposals = h.proposals
 	}
-	return deliveryOf(hook, messageID(hook.ID, hook.Epoch, fmt.Sprint(h.place), fmt.Sprint(h.index)), &m, now())
+	return deliveryOf(hook, messageID(hook.ID, hook.Epoch, about, fmt.Sprint(h.index)), &m, now())
 }
 
 func deliveryOf(hook *control.Webhook, id string, m *api.Message, at specialist.Time) (control.Delivery, error) {
@@ -51,7 +58,7 @@ func deliveryOf(hook *control.Webhook, id string, m *api.Message, at specialist.
 // pageOf returns the address of a page about something that has happened.
 func (n *Notifier) pageOf(h *happening) string {
 	base := strings.TrimSuffix(n.config.PublicURL, "/")
-	if base == "" {
+	if base == "" || h.session == (specialist.SessionID{}) {
 		return ""
 	}
 	switch h.kind {

@@ -3,6 +3,7 @@
 //	notify.go     who delivers: one process, all webhooks
 //	line.go       one webhook: how far it is walked, what is under way to it
 //	happen.go     what of a record of the log somebody is told
+//	trusted.go    the same of the stages of states, and of promises
 //	message.go    the message, its id, and how it is sent
 //	webhooks.go   how webhooks are made and changed
 package notify
@@ -28,9 +29,9 @@ import (
 // another, and again at the times of a schedule until it has arrived or is dead. Whatever
 // interrupts that, a message that is sent again has the same id.
 //
-// It learns that there is something to do in two ways: from the log of each tenant, which it
-// follows, and by a look at all webhooks once a second, which also finds what other processes
-// have changed. So that many messages to an address that does not answer fill no disk, a
+// It learns that there is something to do in two ways: from the log of the sessions of each tenant,
+// which it follows, and by a look at all webhooks and the logs of machine names once a second, which
+// also finds what other processes have changed. So that many messages to an address that does not answer fill no disk, a
 // webhook is walked no further while it has maxPending of them; the log has the rest.
 //
 // One process among those that share a store delivers: the one that holds the Lock.
@@ -182,7 +183,7 @@ func (n *Notifier) follow(ctx context.Context, t *tenant) {
 				if err = failed; err != nil {
 					break
 				}
-				t.reached(e.Place)
+				t.reached(places{log: e.Place})
 				n.told()
 			}
 		}
@@ -206,11 +207,14 @@ func (n *Notifier) look(ctx context.Context) {
 			}
 			continue
 		}
+		if place, err := t.runner.Store().RosterPlace(ctx); err == nil { // else the next look finds it
+			t.reached(places{roster: place})
+		}
 		n.mu.Lock()
 		there := map[string]bool{}
 		for _, w := range list {
 			if there[w.ID] = true; n.lines[w.ID] == nil {
-				n.lines[w.ID] = &line{notifier: n, tenant: t, hook: w, at: w.Cursor, saved: time.Now(), sending: map[string]bool{}, ended: map[string]bool{}}
+				n.lines[w.ID] = &line{notifier: n, tenant: t, hook: w, at: placesOf(&w), saved: time.Now(), sending: map[string]bool{}, ended: map[string]bool{}}
 			}
 			n.lines[w.ID].seen(w)
 		}

@@ -106,6 +106,15 @@ func (w *world) webhook(id string) control.Webhook {
 	return hook
 }
 
+// back has a webhook told again what happened after a place.
+func (w *world) back(id string, after int64) {
+	w.Helper()
+	hook := w.webhook(id)
+	walk, err := notify.Back(w.Context(), w.runner.Store(), &hook, after)
+	w.ok(err)
+	w.ok(w.control.Commit(w.Context(), control.Changes{Walk: walk}))
+}
+
 func (w *world) deliveries(id string) []control.Delivery {
 	w.Helper()
 	list, err := w.control.Deliveries(w.Context(), control.DeliveryQuery{WebhookID: id})
@@ -613,8 +622,7 @@ func TestReplay(t *testing.T) {
 		w.deliver(time.Second)
 		first := slices.Clone(w.got)
 		hook := w.webhook(id)
-		back := notify.Back(&hook, 0)
-		w.ok(w.control.Commit(t.Context(), control.Changes{Walk: &back}))
+		w.back(id, 0)
 		w.start(byHand)
 		w.deliver(3 * time.Second)
 		bodies := map[string]string{}
@@ -633,8 +641,8 @@ func TestReplay(t *testing.T) {
 			t.Errorf("of %d messages %d were told again, and %d in all", len(first), again, len(w.got))
 		}
 		hook = w.webhook(id)
-		if ahead := notify.Back(&hook, 1<<40); ahead.To != hook.Cursor {
-			t.Errorf("a place that there is not is %d", ahead.To)
+		if w.back(id, 1<<40); w.webhook(id).Cursor != hook.Cursor {
+			t.Errorf("a place that there is not is %d", w.webhook(id).Cursor)
 		}
 	})
 }
@@ -802,9 +810,7 @@ func TestAnotherLog(t *testing.T) {
 		if len(w.got) != 2 || w.webhook(id).Cursor != hook.Cursor || w.webhook(id).Epoch == hook.Epoch {
 			t.Errorf("with a cursor ahead of the log %d were told, and it is %+v", len(w.got), w.webhook(id))
 		}
-		moved := w.webhook(id)
-		back := notify.Back(&moved, 0)
-		w.ok(w.control.Commit(t.Context(), control.Changes{Walk: &back}))
+		w.back(id, 0)
 		w.deliver(2 * time.Second)
 		if all := w.ids(); len(all) != 4 || len(before) != 2 {
 			t.Errorf("the same places of another log have the ids %v, before %v", all, before)

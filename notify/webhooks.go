@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/internal/seal"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -147,8 +149,49 @@ func Again(d control.Delivery, at specialist.Time) control.Delivery {
 	return d
 }
 
-// Back returns the walk that has a webhook told again what happened after a place. One behind
-// its cursor is where the cursor is.
-func Back(w *control.Webhook, after int64) control.Walk {
-	return control.Walk{WebhookID: w.ID, From: w.Cursor, To: min(after, w.Cursor), Epoch: w.Epoch}
+// FromNow has a webhook that is made be told what happens in a store from now on.
+func FromNow(ctx context.Context, from session.Store, w *control.Webhook) error {
+	at, err := standing(ctx, from)
+	w.Cursor, w.Roster = at.log, at.roster
+	return err
+}
+
+// Back returns the walk that has a webhook told again what happened after a place in the log of the
+// sessions of a store, and what happened to machine names since then. One behind its cursor is where
+// the cursor is.
+func Back(ctx context.Context, from session.Store, w *control.Webhook, after int64) (*control.Walk, error) {
+	to := placesOf(w)
+	if after >= to.log {
+		return walkTo(w, to), nil
+	}
+	since := specialist.Time(0)
+	for e, err := range from.Log(ctx, "", after) {
+		if err != nil {
+			return nil, err
+		}
+		if after > 0 { // else from the beginning
+			since = startOf(e.Events)
+		}
+		break
+	}
+	for e, err := range from.RosterLog(ctx, "", 0) {
+		if err != nil {
+			return nil, err
+		}
+		if startOf(e.Events) >= since {
+			to.roster = min(to.roster, e.Place-1)
+			break
+		}
+	}
+	to.log = after
+	return walkTo(w, to), nil
+}
+
+// startOf returns when the first event of a record happened; 0 if it cannot be read.
+func startOf(record []byte) specialist.Time {
+	raw, err := session.DecodeRaw(record)
+	if err != nil || len(raw) == 0 {
+		return 0
+	}
+	return raw[0].At
 }

@@ -143,11 +143,11 @@ func (s *Server) createWebhook(ctx context.Context, p *Principal, in *createWebh
 	if err != nil {
 		return nil, err
 	}
-	place, err := tenantOf(ctx).Runner.Store().Place(ctx)
-	if err != nil {
+	begun := control.Webhook{Tenant: p.Tenant, CreatedBy: p.Subject, CreatedAt: s.now()}
+	if err := notify.FromNow(ctx, tenantOf(ctx).Runner.Store(), &begun); err != nil {
 		return nil, err
 	}
-	w, secret, err := maker.New(in.Body, control.Webhook{Tenant: p.Tenant, CreatedBy: p.Subject, CreatedAt: s.now(), Cursor: place})
+	w, secret, err := maker.New(in.Body, begun)
 	if err != nil {
 		return nil, refusedWebhook(err)
 	}
@@ -266,8 +266,11 @@ type replayIn struct {
 
 func (s *Server) replayWebhook(ctx context.Context, p *Principal, in *replayIn) (*webhookOut, error) {
 	return s.onWebhook(ctx, p, in.ID, func(w control.Webhook) error {
-		back := notify.Back(&w, in.Body.After)
-		return s.config.Control.Commit(ctx, control.Changes{Walk: &back})
+		back, err := notify.Back(ctx, tenantOf(ctx).Runner.Store(), &w, in.Body.After)
+		if err != nil {
+			return err
+		}
+		return s.config.Control.Commit(ctx, control.Changes{Walk: back})
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 // out by the index of what is to be sent.
 
 const (
-	webhookColumns  = "id, webhook_id, tenant, url, types, machines, include, secret, old_secret, old_until, off, version, created_by, created_at, epoch, cursor, failing_since, last_success, last_error"
+	webhookColumns  = "id, webhook_id, tenant, url, types, machines, include, secret, old_secret, old_until, off, version, created_by, created_at, epoch, cursor, roster, failing_since, last_success, last_error"
 	deliveryColumns = "d.id, d.delivery_id, w.webhook_id, d.type, d.created_at, d.next_at, d.dead_at, d.attempts, d.status, d.error"
 )
 
@@ -27,10 +27,10 @@ type webhookStatements struct {
 }
 
 func (st *webhookStatements) prepare(p *preparer) {
-	p.prepare(&st.insert, insert("webhooks", strings.Split(webhookColumns, ", ")[1:16])+` ON CONFLICT DO NOTHING`)
+	p.prepare(&st.insert, insert("webhooks", strings.Split(webhookColumns, ", ")[1:17])+` ON CONFLICT DO NOTHING`)
 	p.prepare(&st.update, `UPDATE webhooks SET url=?, types=?, machines=?, include=?, secret=?, old_secret=?, old_until=?,
 		failing_since=CASE WHEN off<>'' AND ?8='' THEN 0 ELSE failing_since END, off=?8, version=?9 WHERE webhook_id=?10 AND version=?9-1`)
-	p.prepare(&st.walk, `UPDATE webhooks SET cursor=?, epoch=? WHERE webhook_id=? AND cursor=?`)
+	p.prepare(&st.walk, `UPDATE webhooks SET cursor=?, roster=?, epoch=? WHERE webhook_id=? AND cursor=? AND roster=?`)
 	p.prepare(&st.off, `UPDATE webhooks SET off=?, version=version+1 WHERE webhook_id=? AND off=''`)
 	p.prepare(&st.succeeded, `UPDATE webhooks SET last_success=?, failing_since=0 WHERE webhook_id=?`)
 	p.prepare(&st.failed, `UPDATE webhooks SET failing_since=CASE failing_since WHEN 0 THEN ?1 ELSE failing_since END, last_error=?2 WHERE webhook_id=?3`)
@@ -56,7 +56,7 @@ func (c *Control) writeWebhooks(ctx context.Context, changes *control.Changes) e
 		}
 	}
 	if w := changes.Walk; w != nil {
-		if moved, err := changed(c.stmts.hooks.walk.ExecContext(ctx, w.To, w.Epoch, w.WebhookID, w.From)); err != nil {
+		if moved, err := changed(c.stmts.hooks.walk.ExecContext(ctx, w.To, w.ToRoster, w.Epoch, w.WebhookID, w.From, w.FromRoster)); err != nil {
 			return err
 		} else if !moved {
 			return skip(fmt.Errorf("webhook %s: %w", w.WebhookID, control.ErrStale))
@@ -107,7 +107,7 @@ func (c *Control) putWebhook(ctx context.Context, w *control.Webhook) error {
 	var put bool
 	var err error
 	if w.Version == 1 {
-		put, err = changed(c.stmts.hooks.insert.ExecContext(ctx, w.ID, w.Tenant, w.URL, lists[0], lists[1], lists[2], secret, old, w.OldUntil, w.Off, w.Version, w.CreatedBy, w.CreatedAt, w.Epoch, w.Cursor))
+		put, err = changed(c.stmts.hooks.insert.ExecContext(ctx, w.ID, w.Tenant, w.URL, lists[0], lists[1], lists[2], secret, old, w.OldUntil, w.Off, w.Version, w.CreatedBy, w.CreatedAt, w.Epoch, w.Cursor, w.Roster))
 	} else {
 		why = control.ErrStale
 		put, err = changed(c.stmts.hooks.update.ExecContext(ctx, w.URL, lists[0], lists[1], lists[2], secret, old, w.OldUntil, w.Off, w.Version, w.ID))
@@ -170,7 +170,7 @@ const shownWebhook = webhookColumns + `, (SELECT count(*) FROM deliveries d WHER
 func (r *webhookRow) fields() []any {
 	w := &r.Webhook
 	return []any{&w.Place, &w.ID, &w.Tenant, &w.URL, &r.types, &r.machines, &r.include, &w.Secret, &w.OldSecret, &w.OldUntil, &w.Off, &w.Version, &w.CreatedBy, &w.CreatedAt,
-		&w.Epoch, &w.Cursor, &w.FailingSince, &w.LastSuccess, &w.LastError, &w.Pending, &w.NextAt}
+		&w.Epoch, &w.Cursor, &w.Roster, &w.FailingSince, &w.LastSuccess, &w.LastError, &w.Pending, &w.NextAt}
 }
 
 func (r *webhookRow) read() (control.Webhook, error) {

@@ -59,7 +59,13 @@ func (l *Ledger) Adopt(a Adoption) error {
 	if err := a.Check(); err != nil {
 		return err
 	}
-	m, scope := l.pool(a.Machine), a.Promise.scope(a.State)
+	l.pool(a.Machine).adopt(&a)
+	return nil
+}
+
+// adopt has a test begin with an adoption, which was checked.
+func (m *pool) adopt(a *Adoption) {
+	scope := a.Promise.scope(a.State)
 	e := newEpoch(a.Promise, a.PolicyDigest, 0)
 	e.tried = a.Tried
 	for _, p := range a.Pairs {
@@ -69,10 +75,9 @@ func (l *Ledger) Adopt(a Adoption) error {
 	if was := m.risk[scope]; was.of(a.Promise, a.PolicyDigest) {
 		e.number = was.number + 1
 		m.risk[scope] = e
-		return nil
+		return
 	}
 	m.adopted[scope] = e
-	return nil
 }
 
 // of reports whether e tests a promise under a policy; nil tests none.

@@ -13,7 +13,7 @@ import (
 
 func hook(id, tenant string) *control.Webhook {
 	return &control.Webhook{ID: id, Tenant: tenant, URL: "https://example.com/ü?\x00", Types: []string{"session.completed"}, Machines: []string{"claims-*"}, Include: []string{"metaJson"},
-		Secret: []byte{0, 1, 255}, OldSecret: []byte("old"), OldUntil: 9, Off: "", Version: 1, CreatedBy: "key:abc", CreatedAt: 7, Epoch: "e1", Cursor: 5}
+		Secret: []byte{0, 1, 255}, OldSecret: []byte("old"), OldUntil: 9, Off: "", Version: 1, CreatedBy: "key:abc", CreatedAt: 7, Epoch: "e1", Cursor: 5, Roster: -1}
 }
 
 // message is a delivery that a webhook is to be told at a moment.
@@ -59,11 +59,11 @@ func testWebhooks(b *controlBench) {
 	if got := b.webhook(two, "a"); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", kept) {
 		b.Errorf("the webhook is\n%+v, want\n%+v", got, kept)
 	}
-	next := control.Webhook{ID: "a", URL: "https://example.com/2", Off: "disabled", Version: 2, Epoch: "e9", Cursor: 99}
+	next := control.Webhook{ID: "a", URL: "https://example.com/2", Off: "disabled", Version: 2, Epoch: "e9", Cursor: 99, Roster: 99}
 	b.commit(two, control.Changes{Webhook: &next})
 	b.is(one.Commit(ctx, control.Changes{Webhook: &next}), control.ErrStale)
 	got := b.webhook(one, "a")
-	if got.URL != next.URL || got.Off != "disabled" || len(got.Types)+len(got.Machines)+len(got.Secret) != 0 || got.Cursor != 5 || got.Epoch != "e1" || got.Tenant != "acme" || got.CreatedBy != "key:abc" {
+	if got.URL != next.URL || got.Off != "disabled" || len(got.Types)+len(got.Machines)+len(got.Secret) != 0 || got.Cursor != 5 || got.Roster != -1 || got.Epoch != "e1" || got.Tenant != "acme" || got.CreatedBy != "key:abc" {
 		b.Errorf("the second version is %+v", got)
 	}
 	unknown := hook("c", "acme")
@@ -92,7 +92,7 @@ func testWalks(b *controlBench) {
 	ctx := b.Context()
 	b.commit(one, control.Changes{Webhook: hook("a", "acme")})
 	walk := func(s control.Store, from, to int64, tell ...control.Delivery) error {
-		return s.Commit(ctx, control.Changes{Walk: &control.Walk{WebhookID: "a", From: from, To: to, Epoch: "e2"}, Deliveries: tell})
+		return s.Commit(ctx, control.Changes{Walk: &control.Walk{WebhookID: "a", From: from, To: to, FromRoster: -1, ToRoster: -1, Epoch: "e2"}, Deliveries: tell})
 	}
 	b.ok(walk(one, 5, 8, message("m8", "a", 3), message("m7", "a", 2)))
 	b.is(walk(two, 5, 9, message("m9", "a", 1)), control.ErrStale)
@@ -108,6 +108,12 @@ func testWalks(b *controlBench) {
 	b.want(b.told(one, control.DeliveryQuery{WebhookID: "a", Due: 4, Query: control.Query{Limit: 1}}), "m7 0 0")
 	b.want(b.told(one, control.DeliveryQuery{WebhookID: "b", Due: 4}), "")
 	b.is(one.Commit(ctx, control.Changes{Walk: &control.Walk{WebhookID: "none"}}), control.ErrStale)
+	roster := control.Changes{Walk: &control.Walk{WebhookID: "a", From: 8, To: 8, FromRoster: -1, ToRoster: 4, Epoch: "e2"}}
+	b.ok(two.Commit(ctx, roster))
+	b.is(one.Commit(ctx, roster), control.ErrStale)
+	if w := b.webhook(one, "a"); w.Cursor != 8 || w.Roster != 4 {
+		b.Errorf("after a walk over the logs of machine names the webhook is %+v", w)
+	}
 }
 
 // testAttempts is the way of deliveries: sent again, arrived, dead, and stored again.

@@ -159,21 +159,21 @@ func (h *hooksHere) commit(ctx context.Context, operation string, w *control.Web
 	return h.Commit(ctx, c)
 }
 
-// place returns where the log of the store stands.
-func (h *hooksHere) place(ctx context.Context) (place int64, err error) {
+// reading calls f with the store, an empty one if there is none.
+func (h *hooksHere) reading(ctx context.Context, f func(session.Store) error) (err error) {
 	path, err := h.w.StorePath()
-	if err != nil || path == "" {
-		return 0, err
+	if err != nil {
+		return err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+	if _, err := os.Stat(path); path == "" || errors.Is(err, fs.ErrNotExist) {
+		return f(store.NewMemory())
 	}
 	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return s.Place(ctx)
+	return f(s)
 }
 
 // CreateWebhook makes one that is told what happens from now on.
@@ -182,11 +182,11 @@ func (h *hooksHere) CreateWebhook(ctx context.Context, in api.NewWebhook, _ clie
 	if err != nil {
 		return api.MadeWebhook{}, err
 	}
-	place, err := h.place(ctx)
-	if err != nil {
+	begun := control.Webhook{Tenant: defaultTenant, CreatedBy: command.LocalActor().Subject, CreatedAt: command.Now()}
+	if err := h.reading(ctx, func(s session.Store) error { return notify.FromNow(ctx, s, &begun) }); err != nil {
 		return api.MadeWebhook{}, err
 	}
-	w, secret, err := maker.New(in, control.Webhook{Tenant: defaultTenant, CreatedBy: command.LocalActor().Subject, CreatedAt: command.Now(), Cursor: place})
+	w, secret, err := maker.New(in, begun)
 	if err != nil {
 		return api.MadeWebhook{}, err
 	}
@@ -278,8 +278,11 @@ func (h *hooksHere) ReplayWebhook(ctx context.Context, id string, after int64, _
 	if err != nil {
 		return api.Webhook{}, err
 	}
-	back := notify.Back(&w, after)
-	if err := h.commit(ctx, "replayWebhook", &w, control.Changes{Walk: &back}); err != nil {
+	var back *control.Walk
+	if err := h.reading(ctx, func(s session.Store) (err error) { back, err = notify.Back(ctx, s, &w, after); return err }); err != nil {
+		return api.Webhook{}, err
+	}
+	if err := h.commit(ctx, "replayWebhook", &w, control.Changes{Walk: back}); err != nil {
 		return api.Webhook{}, err
 	}
 	return h.Webhook(ctx, id)
