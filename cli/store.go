@@ -34,12 +34,17 @@ what proves later that nothing was set back.`,
 lessons, what stands beside the events of a record, all indexes and free space. It is
 one transaction, and needs as much room on the disk as the store again. What follows
 from nothing stays as it is: the secret that audits are drawn by, the audit of models, the
-logs of agents. A damaged log or definition is reported, and nothing is changed.`,
+logs of agents. A damaged log or definition is reported, and nothing is changed. While
+dialai serve carries the sessions on it is refused: end that, or start it with --drive off.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			job := api.NewJob{Kind: "rebuild", RebuildJob: api.RebuildJob{AcceptCut: acceptCut}}
 			return a.maintain(cmd.Context(), command.Writes, "rebuilt", job, func(ctx context.Context, s *store.SQLite) (store.Report, error) {
-				return s.Rebuild(ctx, session.NewPrograms(), acceptCut)
+				report, err := s.Rebuild(ctx, session.NewPrograms(), acceptCut)
+				if errors.Is(err, store.ErrDriven) {
+					err = command.Hinted(err, "end that dialai serve, or start it with --drive off, and rebuild then")
+				}
+				return report, err
 			})
 		},
 	}

@@ -239,7 +239,13 @@ func (s *Server) storeTask(p *Principal, in *api.NewJob) (*task, error) {
 		if s.config.Driver != nil {
 			return nil, errDriven()
 		}
-		do = func(ctx context.Context) (store.Report, error) { return s.rebuild(ctx, file, in.AcceptCut) }
+		do = func(ctx context.Context) (store.Report, error) {
+			r, err := file.Rebuild(ctx, session.NewPrograms(), in.AcceptCut)
+			if errors.Is(err, store.ErrDriven) {
+				err = errDriven()
+			}
+			return r, err
+		}
 	}
 	return &task{alone: true, do: func(ctx context.Context, w *working) (out control.Outcome, err error) {
 		file.OnProgress(w.tell)
@@ -258,22 +264,6 @@ func (s *Server) storeTask(p *Principal, in *api.NewJob) (*task, error) {
 // errDriven says that a store is not rebuilt while sessions are carried on.
 func errDriven() error {
 	return &api.Error{Status: http.StatusConflict, Code: "driven", Detail: "sessions are carried on: the store cannot be rebuilt meanwhile", Hint: "start the server with --drive off, and rebuild; nor may another process carry them on", ExitCode: 1}
-}
-
-// rebuild writes a store anew, while no process carries its sessions on.
-func (s *Server) rebuild(ctx context.Context, file *store.SQLite, acceptCut bool) (r store.Report, err error) {
-	lock, err := file.DriverLock()
-	if err != nil {
-		return r, err
-	}
-	switch free, err := lock.TryLock(); {
-	case err != nil:
-		return r, err
-	case !free:
-		return r, errDriven()
-	}
-	defer func() { _ = lock.Unlock() }() // it goes with the process at the latest
-	return file.Rebuild(ctx, session.NewPrograms(), acceptCut)
 }
 
 // mostSimulated is how many rounds all runs of a simulation may have: each is remembered until its

@@ -23,11 +23,27 @@ import (
 // either the old or the new. The transaction begins before the logs are read, and keeps
 // every writer out.
 
+// ErrDriven is the error of rebuilding a store whose sessions a process carries on.
+var ErrDriven = errors.New("a process carries the sessions of the store on")
+
 // Rebuild writes everything that follows from the logs anew, indexes and free space
 // included, in one transaction. It refuses, with the difference in the report, if a log
 // or a definition is damaged; ends of logs that were cut off are taken as they are if
-// acceptCut is set. For a while it takes as much room on the disk as the store again.
+// acceptCut is set. For a while it takes as much room on the disk as the store again. It
+// returns [ErrDriven] if another process holds the lock of [SQLite.DriverLock], and holds it itself
+// meanwhile.
 func (s *SQLite) Rebuild(ctx context.Context, programs *session.Programs, acceptCut bool) (report Report, err error) {
+	lock, err := s.DriverLock()
+	if err != nil {
+		return report, err
+	}
+	switch free, err := lock.TryLock(); {
+	case err != nil:
+		return report, err
+	case !free:
+		return report, ErrDriven
+	}
+	defer func() { _ = lock.Unlock() }() // it goes with the process at the latest
 	b := &rebuild{store: s, fresh: s.path + ".rebuild", programs: programs, acceptCut: acceptCut, ctx: ctx}
 	err = s.out.do(&job{ctx: ctx, alone: b.run})
 	s.mu.Lock()
