@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -122,14 +123,17 @@ func (f *serveFlags) checkCertificate() error {
 // A certificate is read again when its files have changed.
 type certificate struct {
 	certFile, keyFile string
+	log               *slog.Logger // is told why files that have changed are not used
 
 	mu     sync.Mutex
 	read   time.Time // when it was looked at last
 	loaded *tls.Certificate
 	text   []byte // of both files
+	failed string // why they could not be used when they were looked at last, "" if they could
 }
 
-// load returns the certificate. Files that cannot be used any more leave the old one.
+// load returns the certificate. Files that cannot be used any more leave the old one, and the log
+// says so once.
 func (c *certificate) load() (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,10 +147,18 @@ func (c *certificate) load() (*tls.Certificate, error) {
 			err = c.use(cert, key)
 		}
 	}
-	if c.read = time.Now(); c.loaded != nil {
-		return c.loaded, nil
+	if c.read = time.Now(); c.loaded == nil {
+		return nil, err
 	}
-	return nil, err
+	failed := ""
+	if err != nil {
+		failed = err.Error()
+	}
+	if failed != "" && failed != c.failed {
+		c.log.Warn("the certificate cannot be read again: that from before is used", "error", failed)
+	}
+	c.failed = failed
+	return c.loaded, nil
 }
 
 // use takes up what the files say.

@@ -132,7 +132,7 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 		defer left()
 		served <- h.web.RunMCP(ctx, credential, io.NopCloser(a.In), writeCloser{a.Out})
 	}()
-	err = a.serveUntil(ctx, &f.serve, h, server.Listening{Grace: f.serve.grace})
+	err = a.serveUntil(ctx, &f.serve, h, log, server.Listening{Grace: f.serve.grace})
 	left()
 	if said := <-served; said != nil && !errors.Is(said, context.Canceled) && !errors.Is(said, io.EOF) {
 		return errors.Join(err, said)

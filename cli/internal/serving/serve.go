@@ -258,7 +258,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	hangup := func() { again.again(h.web) }
 	a.Hangup.Store(&hangup)
 	defer a.Hangup.Store(nil)
-	return a.serveUntil(ctx, f, h, server.Listening{Listeners: listeners, Metrics: metricsAt, Grace: f.grace})
+	return a.serveUntil(ctx, f, h, log, server.Listening{Listeners: listeners, Metrics: metricsAt, Grace: f.grace})
 }
 
 // An assembled server is an engine, what carries its sessions on, what offers them, and what
@@ -377,7 +377,7 @@ func (a *app) serverConfig(f *serveFlags, log *slog.Logger) server.Config {
 }
 
 // serveUntil serves and carries on until ctx ends, and then lets what is under way end.
-func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, listening server.Listening) error {
+func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, log *slog.Logger, listening server.Listening) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	driven, err := h.driven(f)
@@ -386,7 +386,7 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, liste
 	}
 	var work sync.WaitGroup
 	if f.cert != "" {
-		c := &certificate{certFile: f.cert, keyFile: f.key}
+		c := &certificate{certFile: f.cert, keyFile: f.key, log: log}
 		if _, err := c.load(); err != nil {
 			return command.Fail(command.ExitUsage, err)
 		}
