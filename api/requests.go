@@ -160,10 +160,11 @@ type Forking struct {
 
 // A Moving moves a session to another definition.
 type Moving struct {
-	Definition json.RawMessage   `json:"definition,omitempty"`
-	States     map[string]string `json:"states,omitempty" doc:"names of states that the definition does not have any more, each with the one in its place"`
-	Note       string            `json:"note" minLength:"1" doc:"why"`
-	DryRun     bool              `json:"dryRun,omitempty" doc:"tell what would come of it, and change nothing"`
+	Definition    json.RawMessage   `json:"definition,omitempty"`
+	MachineDigest string            `json:"machineDigest,omitempty" doc:"of a version that was published, in place of the definition" maxLength:"100"`
+	States        map[string]string `json:"states,omitempty" doc:"names of states that the definition does not have any more, each with the one in its place"`
+	Note          string            `json:"note" minLength:"1" doc:"why"`
+	DryRun        bool              `json:"dryRun,omitempty" doc:"tell what would come of it, and change nothing"`
 }
 
 // A Retracting is a human's word that an executed ruling of their own was a mistake.

@@ -141,6 +141,9 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how session.DecisionK
 		if !s.Status.Live() && !in.reopens(s) {
 			result := Arbitration{Session: s}
 			err := refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
+			if s.Outcome().Code == session.CodeCancelled {
+				err.Hint = "it was cancelled, and asks nobody until it is resumed"
+			}
 			return r.repeated(ctx, s, in, how, result, err)
 		}
 		seen, err := r.fits(ctx, s, in.pin())

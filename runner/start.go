@@ -31,6 +31,9 @@ type StartOptions struct {
 	// Defaults lets firstAvailable propose and firstProposal arbitrate where
 	// the machine has nobody, as DIAL's runSession does.
 	Defaults bool
+	// Arbitrated refuses a machine that nobody arbitrates, as what is missing is: a driver would
+	// try its sessions in vain.
+	Arbitrated bool
 	// Actor is who starts the session; nil if that is not said. Its Humans are excluded
 	// where approvals exclude who has started.
 	Actor *session.Actor
@@ -93,8 +96,11 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	if options.Actor, err = planning.Starter(m, o.Actor); err != nil {
 		return nil, err
 	}
-	if o.Defaults {
-		options.DefaultProposer, options.DefaultArbiter = plan.Lacking()
+	switch proposer, arbiter := plan.Lacking(); {
+	case o.Defaults:
+		options.DefaultProposer, options.DefaultArbiter = proposer, arbiter
+	case o.Arbitrated && arbiter:
+		return nil, &planning.StartError{Problems: []error{noArbiter(m)}}
 	}
 	now := r.now()
 	plan.Cases.Open(ctx, program, &options, now)

@@ -35,7 +35,12 @@ func (t *round) arbiter() (*planning.Member, error) {
 	if t.now.Options().DefaultArbiter {
 		return planning.DefaultArbiter(t.now.ID), nil
 	}
-	return nil, refuse(session.ErrNotFound, session.CodeNoArbiter, "No arbiter registered for machine: %s", t.now.Machine().Name())
+	return nil, noArbiter(t.now.Machine())
+}
+
+// noArbiter is the refusal of a decision that nobody makes.
+func noArbiter(m *machine.Machine) error {
+	return refuse(session.ErrNotFound, session.CodeNoArbiter, "No arbiter registered for machine: %s", m.Name())
 }
 
 // weigh returns the standing of the members of the round.

@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/session"
 )
 
@@ -42,5 +44,33 @@ func TestUndriven(t *testing.T) {
 		if d.want(200, "GET", "/v1/sessions/"+of, "").into(t, &now); now.Status != want {
 			t.Errorf("a fork is %s, not %s", now.Status, want)
 		}
+	}
+}
+
+// TestNobodyArbitrates: a machine that nobody arbitrates is not started to be driven, since it would
+// be tried in vain and ask nobody; of one that lacks an arbiter later it is told who looks.
+func TestNobodyArbitrates(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	unjudged := strings.Replace(alone, `,{"role":"arbiter","specialistId":"x","strategyFnName":"firstProposal"}`, "", 1)
+	if r := d.want(422, "POST", "/v1/sessions", `{"machine":`+unjudged+`}`); r.code() != "cannot_start" || !strings.Contains(string(r.body), "No arbiter registered for machine: alone") || !strings.Contains(string(r.body), "defaults") {
+		t.Errorf("a machine without an arbiter is refused with %s", r.body)
+	}
+	if list := d.want(200, "GET", "/v1/sessions", ""); strings.Contains(string(list.body), "sessionId") {
+		t.Errorf("what was refused is there: %s", list.body)
+	}
+	var s api.Settled
+	if d.want(201, "POST", "/v1/sessions?wait=10s", `{"machine":`+unjudged+`,"defaults":true}`).into(t, &s); s.Session.Status != session.Completed {
+		t.Errorf("with the defaults it is %s", s.Session.Status)
+	}
+	d.want(201, "POST", "/v1/sessions", `{"machine":`+unjudged+`,"drive":false}`)
+
+	half := strings.Replace(strings.Replace(unjudged, "alone", "half", 1), `"a":{`, `"a":{"specialists":[{"role":"proposer","specialistId":"q","strategyFnName":"firstAvailable"},{"role":"arbiter","specialistId":"x","strategyFnName":"firstProposal"}],`, 1)
+	d.want(201, "POST", "/v1/sessions", `{"machine":`+half+`}`).into(t, &s)
+	var how api.Driven
+	for how.LastError == "" {
+		d.want(200, "GET", "/v1/sessions/"+s.Session.SessionID+"/driver", "").into(t, &how)
+	}
+	if how.Mode != driver.Driving || how.NextAttempt == nil || !strings.Contains(how.LastError, "No arbiter registered") {
+		t.Errorf("of a session whose second state nobody arbitrates it is told %+v", how)
 	}
 }

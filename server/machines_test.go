@@ -53,6 +53,15 @@ func TestPublish(t *testing.T) {
 		}
 	}
 	d.want(404, "POST", "/v1/sessions", `{"machineName":"claims","machineDigest":"abc"}`)
+	var of1, moved api.Settled
+	d.want(201, "POST", "/v1/sessions?wait=10s", `{"machineName":"claims","machineDigest":"`+v1.MachineDigest+`"}`).into(t, &of1)
+	move := "/v1/sessions/" + of1.Session.SessionID + "/move"
+	for body, status := range map[string]int{`"machineDigest":"abc"`: 404, `"machineDigest":"` + v2.MachineDigest + `","definition":` + reviewed: 400, `"dryRun":true`: 400} {
+		d.want(status, "POST", move, `{"note":"x",`+body+`}`)
+	}
+	if d.want(200, "POST", move, `{"note":"x","machineDigest":"`+v2.MachineDigest+`"}`).into(t, &moved); moved.Session.MachineDigest != v2.MachineDigest {
+		t.Errorf("a session is moved to a version by its digest, and is of %s", moved.Session.MachineDigest)
+	}
 	for _, name := range []string{"none", "..%2F..", "a%2Fb"} {
 		d.want(404, "GET", "/v1/machines/"+name, "")
 		d.want(404, "GET", "/v1/machines/"+name+"/versions", "")
@@ -60,7 +69,7 @@ func TestPublish(t *testing.T) {
 	}
 	var newest api.Machine
 	seen := d.want(200, "GET", path, "")
-	if seen.into(t, &newest); newest.MachineDigest != v2.MachineDigest || newest.Version != 2 || *newest.LiveSessions != 2 || !bytes.Contains(newest.Definition, []byte("Now?")) {
+	if seen.into(t, &newest); newest.MachineDigest != v2.MachineDigest || newest.Version != 2 || *newest.LiveSessions != 3 || !bytes.Contains(newest.Definition, []byte("Now?")) {
 		t.Errorf("the newest is %s", seen.body)
 	}
 	d.want(304, "GET", path, "", "If-None-Match", seen.header.Get("ETag"))

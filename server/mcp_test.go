@@ -195,6 +195,7 @@ func (d *desk) tryTools(c *toolClient) {
 		{"execute_transition", args{"sessionId": s.SessionID, "transitionName": "pay", "toState": "paid"}, "", `"needs_confirmation"`},
 		{"ask_human", args{"sessionId": s.SessionID}, "", `"needs_confirmation"`},
 		{"run_session", args{"machine": raw(alone), "waitSeconds": 10}, "", `"settled": true`},
+		{"run_session", args{"machine": raw(`{"machineName":"nobody","initialState":"a","goalState":"c","states":{"a":{"transitions":{"go":"c"}},"c":{}}}`), "waitSeconds": 10}, "", `"status": "completed"`},
 		{"get_collapse_metrics", args{"machineName": "claims"}, of + "/metrics", ""},
 		{"get_decision_log", args{"machineName": "alone"}, "/v1/machines/alone/decisions?limit=100", `"transitionName": "go"`},
 		{"step_session", args{"sessionId": s.SessionID}, "", `"tick"`},

@@ -79,7 +79,11 @@ func problemOf(err error) *api.Error {
 		return &api.Error{Status: http.StatusBadRequest, Code: "invalid_machine", Detail: invalid.Summary(), ExitCode: 2, Problems: problemsOf(invalid.Problems, func(machine.Problem) string { return "error" })}
 	}
 	if cannot, ok := errors.AsType[*runner.StartError](err); ok {
-		return &api.Error{Status: http.StatusUnprocessableEntity, Code: "cannot_start", Detail: packs.Redact(cannot.Error()), ExitCode: 1, Problems: missing(cannot)}
+		p := &api.Error{Status: http.StatusUnprocessableEntity, Code: "cannot_start", Detail: packs.Redact(cannot.Error()), ExitCode: 1, Problems: missing(cannot)}
+		if said, ok := errors.AsType[*runner.Error](err); ok && said.Code == session.CodeNoArbiter {
+			p.Hint = `declare or register an arbiter, or let firstProposal be it with "defaults": true; with "drive": false the session stands until there is one`
+		}
+		return p
 	}
 	if _, ok := errors.AsType[*session.CorruptError](err); ok {
 		return &api.Error{Status: http.StatusInternalServerError, Code: "store_damaged", Detail: "what is stored contradicts itself", Hint: "dialai store verify says what; other sessions go on", ExitCode: 1}
@@ -273,7 +277,7 @@ var explained = map[string]string{
 	"round_over":             "Nobody waits for the answer any more. What it says of its cost is recorded.",
 	"stale_round":            "The round is over. question has the one that is open now: look at it, then decide.",
 	"stale_question":         "What was to be decided has changed since it was looked at. question has it as it is now.",
-	"not_running":            "The session has ended.",
+	"not_running":            "The session has ended, or it was cancelled and asks nobody until it is resumed.",
 	"guard_refused":          "A guard of the machine stops this. reasons says which, and why.",
 	"stale_sequence":         "The session has changed since the state that If-Match names.",
 	"stale_machine":          "Another version of the machine was published since. Look at it, then send the request with its ETag.",

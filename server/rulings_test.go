@@ -223,3 +223,23 @@ func TestWhoRules(t *testing.T) {
 		}
 	}
 }
+
+// TestRulingOnCancelled: a session that was cancelled asks nobody. It is not in the inbox, and a
+// ruling is refused and says what would take it, until it is resumed.
+func TestRulingOnCancelled(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	s := d.start(reviewed)
+	path := "/v1/sessions/" + s.SessionID
+	d.want(200, "POST", path+"/cancel", `{"note":"no longer needed"}`)
+	if list := d.want(200, "GET", "/v1/inbox", ""); strings.Contains(string(list.body), s.SessionID) {
+		t.Errorf("the inbox has %s", list.body)
+	}
+	d.want(404, "GET", "/v1/inbox/"+s.Question.QuestionID, "")
+	if r := d.want(409, "POST", path+"/decisions", ruling(s, "refuse", "carol")); r.code() != "not_running" || !strings.Contains(string(r.body), "until it is resumed") {
+		t.Errorf("a ruling is answered %s", r.body)
+	}
+	d.want(200, "POST", path+"/resume?wait=10s", `{"note":"needed after all"}`)
+	var again api.Session
+	d.want(200, "GET", path, "").into(t, &again)
+	d.want(200, "POST", path+"/decisions", ruling(again, "refuse", "carol"))
+}

@@ -49,6 +49,7 @@ func (s *Server) start(ctx context.Context, p *Principal, in *startIn) (*session
 		return nil, err
 	}
 	o := runner.StartOptions{Meta: in.Body.MetaJSON, Mode: machine.Mode(in.Body.Mode), Defaults: in.Body.Defaults, Actor: p.actor(m.Name()), Undriven: in.Body.Drive != nil && !*in.Body.Drive}
+	o.Arbitrated = !o.Undriven
 	if in.Body.Seed != "" {
 		if o.Seed, err = strconv.ParseUint(in.Body.Seed, 10, 64); err != nil {
 			return nil, badSeed(in.Body.Seed)
@@ -520,10 +521,18 @@ func (s *Server) move(ctx context.Context, p *Principal, in *moveIn) (*sessionOu
 	if err != nil {
 		return nil, err
 	}
-	if len(in.Body.Definition) == 0 {
-		return nil, bad("bad_request", "definition is missing: to what is the session to be moved?")
+	definition := in.Body.Definition
+	if (len(definition) == 0) == (in.Body.MachineDigest == "") {
+		return nil, bad("bad_request", "the request needs a definition, or the machineDigest of a published one: one of them")
 	}
-	m, err := s.parse(in.Body.Definition)
+	if in.Body.MachineDigest != "" {
+		v, err := s.of(ctx, p, at.Machine().Name(), in.Body.MachineDigest)
+		if err != nil {
+			return nil, err
+		}
+		definition = v.Definition
+	}
+	m, err := s.parse(definition)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func switching(body string) func(context.Context, *conversation) outcome {
 
 // runSession starts a session and waits for it. Where nobody carries sessions on, it runs it.
 func runSession(ctx context.Context, c *conversation) outcome {
-	o := c.ask(ctx, nil)
+	o := c.ask(ctx, map[string]any{"defaults": true})
 	var started struct {
 		Session struct{ SessionID string }
 		Settled bool
