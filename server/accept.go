@@ -34,7 +34,7 @@ func accepts(header string, offered []string) bool {
 	weights := map[string]float64{}
 	for part := range strings.SplitSeq(header, ",") {
 		media, params, err := mime.ParseMediaType(part)
-		if err != nil {
+		if err != nil || !strings.Contains(media, "/") {
 			continue
 		}
 		weight := 1.0

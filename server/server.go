@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -282,6 +283,7 @@ func schemaName(t reflect.Type, hint string) string {
 // setHuma sets what the library keeps for all that use it.
 var setHuma = sync.OnceFunc(func() {
 	huma.DefaultArrayNullable = false
+	huma.ValidateStrictCasing = true // else another spelling is a member twice
 	huma.NewErrorWithContext = requestProblem
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError { // what the document says that problems are
 		return requestProblem(nil, status, message, errs...)
@@ -297,7 +299,11 @@ func unmarshal(data []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(tidy, v)
+	err = json.Unmarshal(tidy, v)
+	if unfit, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // such as 1e3, which the document has be a whole number
+		return fmt.Errorf("/%s: %s is no value of this: write whole numbers in digits", strings.ReplaceAll(strings.TrimPrefix(unfit.Field, "."), ".", "/"), unfit.Value)
+	}
+	return err
 }
 
 // aliases says what types are in JSON that are something else in Go.

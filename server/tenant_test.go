@@ -54,10 +54,12 @@ func twoTenants(t *testing.T, o deskOptions) (d *desk, known map[string][]string
 	var key api.MadeKey
 	d.want(201, "POST", "/v1/keys", `{"name":"`+acmes+`","grants":[{"role":"viewer","machines":["*"]}]}`, inAcme...).into(t, &key)
 	d.want(200, "PUT", "/v1/inbox/"+q.QuestionID+"/claim", `{"specialistId":"carol"}`, inAcme...)
+	var job api.Job
+	d.want(202, "POST", "/v1/jobs", `{"kind":"backtest","machineName":"`+name+`","arbiter":"firstProposal"}`, inAcme...).into(t, &job)
 	return d, map[string][]string{
 		"id": {s.Session.SessionID}, "session": {s.Session.SessionID}, "sessionId": {s.Session.SessionID}, "question": {q.QuestionID}, "questionDigest": {q.Digest},
 		"machine": {name}, "machineName": {name}, "digest": {m.MachineDigest}, "machineDigest": {m.MachineDigest}, "round": {s.Session.CurrentRoundID}, "roundId": {s.Session.CurrentRoundID},
-		"webhook": {hook.WebhookID}, "delivery": {told.DeliveryID}, "key": {key.KeyID}, "specialist": {"late", "bot"}, "specialistId": {"carol", "late"}, "transitionName": {"pay"}, "state": {"review"},
+		"webhook": {hook.WebhookID}, "delivery": {told.DeliveryID}, "key": {key.KeyID}, "job": {job.JobID}, "specialist": {"late", "bot"}, "specialistId": {"carol", "late"}, "transitionName": {"pay"}, "state": {"review"},
 		"human": {"carol"}, "note": {"why"}, "wait": {"0s"}, "definition": {reviewed}, "url": {"https://example.com"}, "types": {"*"}, "role": {"viewer"}, "machines": {"*"}, "limit": {"5"},
 	}
 }
@@ -91,11 +93,14 @@ func (d *desk) standing(tenant string) string {
 	return text + fmt.Sprint(hooks, keys, machines)
 }
 
+// ownID is in the routes of what has an id that nothing else has, of whatever tenant.
+var ownID = regexp.MustCompile(`\{(id|session|question|webhook|delivery|key|job)\}`)
+
 var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)
 
 // TestNothingOfOthers sends every operation the ids of another tenant, as who may do everything in
-// their own: no answer has anything of that tenant, each is the same as with ids that nobody has,
-// and nothing of it changes.
+// their own: no answer has anything of that tenant, each is the same as with ids that nobody has (404
+// for who may do everything, but where the request itself is wrong), every write is in the audit log, and nothing of it changes.
 func TestNothingOfOthers(t *testing.T) {
 	seed := cmp.Or(*guessSeed, rand.Uint64())
 	t.Logf("-guess-seed %d makes these requests again", seed)
@@ -108,12 +113,12 @@ func TestNothingOfOthers(t *testing.T) {
 	}
 	nobodys := strings.NewReplacer(
 		known["id"][0], "0b9c1d3e-0000-4000-8000-000000000000", known["machine"][0], "unknown", known["webhook"][0], "wh_"+strings.Repeat("0", 24),
-		known["delivery"][0], "msg_0b9c1d3e-0000-8000-8000-000000000000", known["key"][0], "000000000000", known["digest"][0], strings.Repeat("0", 64),
+		known["delivery"][0], "msg_0b9c1d3e-0000-8000-8000-000000000000", known["key"][0], "000000000000", known["job"][0], "0b9c1d3e-0000-4000-8000-000000000000", known["digest"][0], strings.Repeat("0", 64),
 	)
 	// What a caller has sent themselves may come back, and numbers that grow with what they do.
 	plain := func(r *reply) string {
 		text := requestIDs.ReplaceAllString(string(r.body), "")
-		for _, sent := range []string{"id", "machine", "webhook", "delivery", "key", "digest"} {
+		for _, sent := range []string{"id", "machine", "webhook", "delivery", "key", "job", "digest"} {
 			text = strings.ReplaceAll(strings.ReplaceAll(text, known[sent][0], "ID"), nobodys.Replace(known[sent][0]), "ID")
 		}
 		return text
@@ -144,7 +149,14 @@ func TestNothingOfOthers(t *testing.T) {
 				header = append(header, "If-Match", "*")
 			}
 			d.from = fmt.Sprintf("2001:db8::%x", g.IntN(1<<16))
+			written := d.audited()
 			r := d.do(key, route[0], path, body, header...)
+			if ownID.MatchString(route[1]) && (r.status < 400 || key == beta[0] && r.status != 404 && r.status != 400) {
+				t.Errorf("%s %s %s: what is another tenant's is answered %d %s", route[0], path, body, r.status, r.body)
+			}
+			if route[0] != "GET" && !strings.Contains(route[1], "/callbacks/") && d.audited() < written+2 {
+				t.Errorf("%s %s %s: %d, and the audit log has nothing of it", route[0], path, body, r.status)
+			}
 			if strings.Contains(string(r.body), acmes) {
 				t.Errorf("%s %s %s: %d with something of another tenant: %s", route[0], path, body, r.status, r.body)
 			}
