@@ -126,7 +126,7 @@ func gitReadsOnly(words []word) bool {
 		if w.text == "--" {
 			break
 		}
-		if abbreviates(w.text, "--output", "--ext-diff", "--textconv", "--show-signature", "--no-index", "--output-directory", "--paginate", "--exec") || strings.Contains(w.text, "%G") || strings.HasPrefix(w.text, "-O") {
+		if abbreviates(w.text, "--output", "--ext-diff", "--textconv", "--show-signature", "--no-index", "--paginate", "--exec") || strings.Contains(w.text, "%G") || strings.HasPrefix(w.text, "-O") {
 			return false
 		}
 	}

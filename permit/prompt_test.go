@@ -12,7 +12,7 @@ import (
 // TestTools: what tools that are no shell ask.
 func TestTools(t *testing.T) {
 	p := newPlace(t)
-	p.settings.Rules = rules(t, []string{"Edit(sub/*)", "WebFetch(https://example.com/*)", "Task", "Grep"}, []string{"Write(sub/deep/*)", "Read(/etc/*)", "WebFetch(https://example.com/no*)"})
+	p.settings.Rules = rules(t, []string{"Edit(sub/*)", "WebFetch(https://example.com/*)", "Task", "Grep", "MultiEdit"}, []string{"Write(sub/deep/*)", "Read(/etc/*)", "WebFetch(https://example.com/no*)"})
 	root := filepath.Dir(p.cwd)
 	patch := func(lines string) map[string]any {
 		return map[string]any{"input": "*** Begin Patch\n" + lines + "\n*** End Patch"}
@@ -43,7 +43,8 @@ func TestTools(t *testing.T) {
 		{"Edit", m{"file_path": "in/x"}, "write     i- allow"},
 		{"Edit", m{"file_path": "sub/../a.txt"}, "write     i- -"},
 		{"Edit", m{"file_path": "sub/../../elsewhere/x"}, "write     -- -"},
-		{"MultiEdit", m{"file_path": "a.txt", "edits": []any{}}, "write     i- -"},
+		{"MultiEdit", m{"file_path": "a.txt", "edits": []any{}}, "write     i- allow"},
+		{"MultiEdit", m{"edits": []any{}}, "write     -- -"},
 		{"NotebookEdit", m{"notebook_path": "a.ipynb"}, "write     i- -"},
 		{"apply_patch", patch("*** Update File: a.txt\n@@\n-a\n+b"), "write     i- -"},
 		{"apply_patch", patch("*** Update File: a.txt\n*** Move to: ../x"), "write     -- -"},
