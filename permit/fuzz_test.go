@@ -11,8 +11,10 @@ import (
 // FuzzLines: no line makes Look panic, none that cannot be parsed is allowed anything, and
 // none loses what it was when rm -rf / follows it.
 func FuzzLines(f *testing.F) {
-	for _, line := range tableLines(f) {
-		f.Add(line)
+	for i, line := range tableLines(f) {
+		if i%10 == 0 { // TestLines has them all
+			f.Add(line)
+		}
 	}
 	p := newPlace(f)
 	f.Fuzz(func(t *testing.T, line string) {
