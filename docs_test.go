@@ -225,7 +225,11 @@ func (s *shell) learn(want, got string) {
 	}
 }
 
+// keyedPattern is a digest under the secret of a store.
+var keyedPattern = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+
 func plain(s string) string {
+	s = keyedPattern.ReplaceAllString(s, "DIGEST")
 	s = timePattern.ReplaceAllString(idPattern.ReplaceAllString(s, "ID"), "TIME")
 	return agePattern.ReplaceAllString(s, "  AGE  ")
 }

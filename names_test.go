@@ -28,7 +28,7 @@ import (
 // and by what an agent's prompts are judged.
 // and tenants, and where tokens may go; and the log of what agents do about sessions; and those by which people sign in
 // with a browser.
-const maxNames = 1083
+const maxNames = 1104
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -39,10 +39,6 @@ var offered = map[string]string{
 	"guard.WithClassifier": "checks a program's own guard: see its examples",
 	"guard.WithObserver":   "checks a program's own guard: see its examples",
 	"verdict.Reject":       "checks a program's own guard: see its examples",
-
-	"permit.Look":         "judges a prompt of an agent: the session of the prompt is to come in the same package",
-	"permit.ParsePattern": "reads a rule: the flags are to come",
-	"permit.ParseRules":   "reads a file of rules: the flag is to come",
 
 	"guard.CallEstimate":  "the ledger of a program with agents of its own: see its examples",
 	"guard.CallUsage":     "the ledger of a program with agents of its own: see its examples",

@@ -16,7 +16,7 @@ import (
 )
 
 // tutorials are played from their empty folder to their end.
-var tutorials = []string{"docs/tutorial.md", "docs/approvals.md", "docs/serving.md"}
+var tutorials = []string{"docs/tutorial.md", "docs/approvals.md", "docs/permissions.md", "docs/serving.md"}
 
 // A lesson plays a tutorial: it writes the files that the tutorial has the reader
 // write, runs the commands in their order, and notes what they print.

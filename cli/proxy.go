@@ -19,6 +19,7 @@ import (
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/proxy"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/permit"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/webhook"
@@ -227,7 +228,10 @@ func (a *app) decideCall(ctx context.Context, e *engine, m *machine.Machine, cal
 		return d, err
 	}
 	d.By = s.ID.String()
-	s, err = a.await(ctx, e, s, call.Tool)
+	s, err = permit.Await(ctx, ctx, e, s, func(s *session.Session) error {
+		a.proxyWarns(fmt.Sprintf("a call of %s waits for somebody to decide: %s", call.Tool, a.Flags.Command("show", []string{s.ID.String()})))
+		return nil
+	})
 	if err != nil {
 		_, _ = e.Stop(context.WithoutCancel(ctx), s.ID, runner.Stopping{Actor: *command.LocalActor(), Note: "nobody waits for the call any more"})
 		return d, fmt.Errorf("session %s did not end in time: %w", d.By, err)
@@ -245,42 +249,4 @@ func (a *app) decideCall(ctx context.Context, e *engine, m *machine.Machine, cal
 		}
 	}
 	return d, nil
-}
-
-// await carries a session on, or watches whoever does, until it has ended.
-func (a *app) await(ctx context.Context, e *engine, s *session.Session, tool string) (*session.Session, error) {
-	again := time.NewTicker(300 * time.Millisecond)
-	defer again.Stop()
-	id, told := s.ID, false
-	for {
-		switch s.Status {
-		case session.Completed, session.Failed, session.Stopped:
-			return s, nil
-		case session.Running:
-			result, err := e.Run(ctx, id, runner.RunOptions{Wait: true, Timers: true})
-			if err != nil && !errors.Is(err, runner.ErrStaleRound) {
-				return s, err
-			}
-			if err == nil {
-				if s = result.Session; s.Status != session.Running {
-					continue
-				}
-			}
-		case session.NeedsHuman:
-			if !told {
-				told = true
-				a.proxyWarns(fmt.Sprintf("a call of %s waits for somebody to decide: %s", tool, a.Flags.Command("show", []string{id.String()})))
-			}
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return s, context.Cause(ctx)
-		}
-		fresh, err := e.Session(ctx, id)
-		if err != nil {
-			return s, err
-		}
-		s = fresh
-	}
 }

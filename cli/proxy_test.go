@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -55,7 +56,7 @@ func mcpAgent() {
 	}
 }
 
-// answerTo calls one tool, or lists them.
+// answerTo calls one tool, with a text or with arguments as JSON, or lists them.
 func answerTo(session *mcp.ClientSession, call string) string {
 	tool, text, _ := strings.Cut(call, ":")
 	if tool == "list" {
@@ -69,7 +70,11 @@ func answerTo(session *mcp.ClientSession, call string) string {
 		}
 		return strings.Join(names, " ")
 	}
-	result, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"text": text}})
+	var arguments any = map[string]any{"text": text}
+	if strings.HasPrefix(text, "{") {
+		arguments = json.RawMessage(text)
+	}
+	result, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
 	if err != nil {
 		return "error: " + err.Error()
 	}

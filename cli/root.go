@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/cli/internal/agents"
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/guards"
 	"github.com/dialai/dialai/cli/internal/remote"
@@ -108,7 +109,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand(), a.retractCommand()}},
 		{"Let the engine decide:", []*cobra.Command{a.trustCommand(), a.collapseCommand()}},
 		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.specialistsCommand(), a.auditCommand()}},
-		{"Guard an agent:", []*cobra.Command{guards.CheckCommand(a.App, a.judgeAt), a.proxyCommand(), guards.GuardCommand(a.App), guards.AnalyzeCommand(a.App), guards.BudgetCommand(a.App), guards.ReplayCommand(a.App)}},
+		{"Guard an agent:", []*cobra.Command{guards.CheckCommand(a.App, a.judgeAt), a.proxyCommand(), guards.GuardCommand(a.App), guards.AnalyzeCommand(a.App), guards.BudgetCommand(a.App), guards.ReplayCommand(a.App), agents.PermitCommand(a.App, buildInfo().Version), agents.AgentsCommand(a.App)}},
 		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand(), a.modelsCommand(), a.pricesCommand()}},
 		{"Measure decisions:", []*cobra.Command{a.backtestCommand(), a.simulateCommand(), a.benchCommand()}},
 		{"Store and program:", []*cobra.Command{a.storeCommand(), serving.KeysCommand(a.App, a.distantClient), serving.WebhooksCommand(a.App, a.hooks), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},

@@ -49,7 +49,7 @@ func FuzzInput(f *testing.F) {
 	p := newPlace(f)
 	p.settings.Rules = rules(f, []string{"Bash", "Edit", "Write(sub*)"}, nil)
 	f.Fuzz(func(t *testing.T, tool, input, cwd string) {
-		facts, err := Look(Prompt{Tool: tool, Input: json.RawMessage(input), Cwd: cwd}, p.settings)
+		facts, err := lookAt(Prompt{Tool: tool, Input: json.RawMessage(input), Cwd: cwd}, p.settings)
 		if err != nil || !json.Valid(facts.Input) || len(facts.InputDigest) != 64 || facts.Kind == "" {
 			t.Fatalf("%+v, %v", facts, err)
 		}

@@ -67,18 +67,18 @@ func rules(t testing.TB, allow, deny []string) (r Rules) {
 }
 
 // look looks at a line of Bash.
-func (p *place) look(t testing.TB, line string) Facts {
+func (p *place) look(t testing.TB, line string) facts {
 	t.Helper()
 	return p.lookAt(t, "Bash", map[string]any{"command": line, "description": "what it does"})
 }
 
-func (p *place) lookAt(t testing.TB, tool string, input any) Facts {
+func (p *place) lookAt(t testing.TB, tool string, input any) facts {
 	t.Helper()
 	data, err := json.Marshal(input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Look(Prompt{Tool: tool, Input: data, Cwd: p.cwd}, p.settings)
+	f, err := lookAt(Prompt{Tool: tool, Input: data, Cwd: p.cwd}, p.settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (p *place) lookAt(t testing.TB, tool string, input any) Facts {
 }
 
 // shown writes facts as the table does.
-func shown(f Facts) string {
+func shown(f facts) string {
 	flag := func(set bool, letter string) string {
 		if set {
 			return letter

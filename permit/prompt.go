@@ -1,7 +1,7 @@
 // Package permit says what a coding agent asks to be allowed: of which kind that is, whether
 // it stays in the agent's folder, whether it only reads, whether somebody has listed it.
 //
-// An agent's prompt names a tool and what it is given. [Look] turns it into [Facts], the
+// An agent's prompt names a tool and what it is given. lookAt turns it into facts, the
 // members of the metaJson by which the machine of permissions decides. It runs nothing and
 // reads no file: of the world it looks only at where links lead and at which program a name
 // stands for. It fails closed. What it cannot read is neither inside nor read-only, no rule
@@ -48,8 +48,8 @@ const (
 	kindDangerous = "dangerous"
 )
 
-// Facts are what is known of a prompt. The zero Facts allow nothing.
-type Facts struct {
+// facts are what is known of a prompt. The zero facts allow nothing.
+type facts struct {
 	Kind        string          `json:"kind"`     // shell, write, network, question, other, or dangerous
 	Listed      string          `json:"listed"`   // "allow", "deny", or "" if no rule is about it
 	Inside      bool            `json:"inside"`   // every path it names lies in cwd, links resolved; never what is dangerous or for the network
@@ -100,14 +100,14 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// Look says what is known of a prompt. The error says that s has no secret of 32 bytes; the
-// Facts are then zero. Look may be called concurrently.
-func Look(p Prompt, s Settings) (Facts, error) {
+// lookAt says what is known of a prompt. The error says that s has no secret of 32 bytes; the
+// facts are then zero. lookAt may be called concurrently.
+func lookAt(p Prompt, s Settings) (facts, error) {
 	if len(s.Secret) != secretSize {
-		return Facts{}, fmt.Errorf("the secret of input digests has %d bytes, not %d", len(s.Secret), secretSize)
+		return facts{}, fmt.Errorf("the secret of input digests has %d bytes, not %d", len(s.Secret), secretSize)
 	}
 	s = s.withDefaults()
-	f := Facts{Input: masked(p.Input), InputDigest: inputDigest(s.Secret, p.Tool, p.Cwd, p.Input)}
+	f := facts{Input: masked(p.Input), InputDigest: inputDigest(s.Secret, p.Tool, p.Cwd, p.Input)}
 	l := &look{Settings: s, prompt: p, paths: newPaths(p.Cwd, s), budget: maxTexts}
 	_, err := jsontext.Compact(p.Input)
 	l.input, l.unread = jsontext.ReadObject(p.Input), err != nil

@@ -139,7 +139,7 @@ func TestShellInputs(t *testing.T) {
 		{"write_stdin", `{"chars":"git push\n"}`, "dangerous -- -"},
 		{"write_stdin", `{"chars":"git stash\n"}`, "dangerous -- deny"},
 	} {
-		f, err := Look(Prompt{Tool: c.tool, Input: json.RawMessage(c.input), Cwd: p.cwd}, p.settings)
+		f, err := lookAt(Prompt{Tool: c.tool, Input: json.RawMessage(c.input), Cwd: p.cwd}, p.settings)
 		if got := strings.TrimSpace(shown(f)); err != nil || got != c.want {
 			t.Errorf("%s %s (%v)\n  is   %s\n  want %s", c.tool, c.input, err, got, c.want)
 		}
@@ -181,7 +181,7 @@ func TestHome(t *testing.T) {
 func TestBlockedPath(t *testing.T) {
 	p := newPlace(t)
 	for blocked, want := range map[string]bool{"": true, p.cwd + "/x": true, "/etc": false, "out": false} {
-		f, err := Look(Prompt{Tool: "Bash", Input: json.RawMessage(`{"command":"make"}`), Cwd: p.cwd, BlockedPath: blocked}, p.settings)
+		f, err := lookAt(Prompt{Tool: "Bash", Input: json.RawMessage(`{"command":"make"}`), Cwd: p.cwd, BlockedPath: blocked}, p.settings)
 		if err != nil || f.Inside != want {
 			t.Errorf("%q: inside is %v, want %v (%v)", blocked, f.Inside, want, err)
 		}
@@ -262,7 +262,7 @@ func TestInputDigest(t *testing.T) {
 // TestSecretSize: without a secret there are no facts.
 func TestSecretSize(t *testing.T) {
 	for _, n := range []int{0, 31, 33} {
-		f, err := Look(Prompt{Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`), Cwd: "/"}, Settings{Secret: make([]byte, n)})
+		f, err := lookAt(Prompt{Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`), Cwd: "/"}, Settings{Secret: make([]byte, n)})
 		if err == nil || f.Kind != "" {
 			t.Errorf("%d bytes: %+v, %v", n, f, err)
 		}
@@ -306,6 +306,6 @@ func tableLines(t testing.TB) (lines []string) {
 }
 
 // atMost reports whether facts allow nothing that others do not.
-func atMost(f, than Facts) bool {
+func atMost(f, than facts) bool {
 	return (f.Kind == kindDangerous || than.Kind != kindDangerous) && !(f.Inside && !than.Inside) && !(f.ReadOnly && !than.ReadOnly) && !(f.Listed == "allow" && than.Listed != "allow") && !(f.Listed != "deny" && than.Listed == "deny")
 }

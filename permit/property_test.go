@@ -66,7 +66,7 @@ func TestMoreRules(t *testing.T) {
 		line := rapid.SampledFrom(lines).Draw(rt, "line")
 		allow := rapid.SliceOfN(rapid.SampledFrom(patterns), 0, 3).Draw(rt, "allow")
 		more := rapid.SampledFrom(patterns).Draw(rt, "more")
-		with := func(allow, deny []string) Facts {
+		with := func(allow, deny []string) facts {
 			q := *p
 			q.settings.Rules = rules(t, allow, deny)
 			return q.lookQuietly(line)
@@ -82,12 +82,12 @@ func TestMoreRules(t *testing.T) {
 }
 
 // lookQuietly looks at a line of Bash that can be written as JSON.
-func (p *place) lookQuietly(line string) Facts {
+func (p *place) lookQuietly(line string) facts {
 	data, err := json.Marshal(map[string]string{"command": line})
 	if err != nil {
 		panic(err)
 	}
-	f, err := Look(Prompt{Tool: "Bash", Input: data, Cwd: p.cwd}, p.settings)
+	f, err := lookAt(Prompt{Tool: "Bash", Input: data, Cwd: p.cwd}, p.settings)
 	if err != nil {
 		panic(err)
 	}

@@ -45,11 +45,13 @@ var (
 	// ServerConfig and Tokens are what a server is told.
 	ServerConfig = Kind{"settings of a server", 1 << 20}
 	Tokens       = Kind{"tokens of a server", 1 << 20}
+	// Permissions lists what agents may do.
+	Permissions = Kind{"permissions file", 1 << 20}
 )
 
 // Kinds returns all kinds, for the documentation.
 func Kinds() []Kind {
-	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry, ServerKey, ServerConfig, Tokens}
+	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry, ServerKey, ServerConfig, Tokens, Permissions}
 }
 
 // ErrTooLarge is wrapped if a file has more bytes than its kind.
