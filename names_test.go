@@ -22,13 +22,9 @@ import (
 // told what, what is kept of it, and the messages; and those by which reviews and orders go over HTTP as they do here; and
 // what tokens of an issuer are good for; those by which a server is watched: parts of steps, counts, checks of readiness;
 // and what streams of events resume from and are told, and callbacks are about; and what jobs are asked for and come to;
-// and tenants, and where tokens may go; and the log of what agents do about sessions.
-// and tenants, and where tokens may go; and those by which people sign in with a browser.
-// and tenants, and where tokens may go; and the log of what agents do about sessions;
-// and by what an agent's prompts are judged.
-// and tenants, and where tokens may go; and the log of what agents do about sessions; and those by which people sign in
-// with a browser.
-const maxNames = 1104
+// and tenants, and where tokens may go; and the log of what agents do about sessions; and those by
+// which people sign in with a browser; and by what an agent's prompts are judged and answered.
+const maxNames = 1095
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
