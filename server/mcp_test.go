@@ -394,6 +394,31 @@ func TestToolPermissions(t *testing.T) {
 	}
 }
 
+// TestArbiterAfterwards: a client of tools may start a session before it registers who
+// arbitrates, as those of DIAL do; then the session goes on.
+func TestArbiterAfterwards(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true})
+	c := d.overHTTP(d.key(control.Grant{Role: control.Operator}), clientOptions{})
+	unjudged := strings.Replace(alone, `,{"role":"arbiter","specialistId":"x","strategyFnName":"firstProposal"}`, "", 1)
+	created := c.call("create_session", map[string]any{"machine": json.RawMessage(unjudged)})
+	if created.failed {
+		t.Fatalf("a session without an arbiter is refused: %s %s", created.text, created.more)
+	}
+	if got := c.call("register_arbiter", map[string]any{"machineName": "alone", "specialistId": "y", "strategyFnName": "firstProposal"}); got.failed {
+		t.Fatalf("registering the arbiter: %s %s", got.text, got.more)
+	}
+	var now api.Settled
+	if err := json.Unmarshal([]byte(created.text), &now); err != nil || now.Session.SessionID == "" {
+		t.Fatalf("created is %s (%v)", created.text, err)
+	}
+	for !now.Settled {
+		d.want(200, "GET", "/v1/sessions/"+now.Session.SessionID+"/settled?wait=10s", "").into(t, &now)
+	}
+	if now.Session.Status.String() != "completed" {
+		t.Errorf("with its arbiter the session is %s", now.Session.Status)
+	}
+}
+
 // TestToolsAreRecorded: a call is in the audit log as the request that it is.
 func TestToolsAreRecorded(t *testing.T) {
 	d := newDesk(t, deskOptions{drives: true})

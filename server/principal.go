@@ -68,6 +68,7 @@ type Principal struct {
 
 	reads   func() error // records that payload is read; nil where the request is recorded itself
 	payload bool         // it was found that payload may be shown
+	byTool  bool         // the request is one of a tool of MCP
 }
 
 // ErrUnauthenticated is returned for a credential that nobody has.

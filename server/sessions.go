@@ -49,7 +49,7 @@ func (s *Server) start(ctx context.Context, p *Principal, in *startIn) (*session
 		return nil, err
 	}
 	o := runner.StartOptions{Meta: in.Body.MetaJSON, Mode: machine.Mode(in.Body.Mode), Defaults: in.Body.Defaults, Actor: p.actor(m.Name()), Undriven: in.Body.Drive != nil && !*in.Body.Drive}
-	o.Arbitrated = !o.Undriven
+	o.Arbitrated = !o.Undriven && !p.byTool // DIAL's clients register the arbiter afterwards
 	if in.Body.Seed != "" {
 		if o.Seed, err = strconv.ParseUint(in.Body.Seed, 10, 64); err != nil {
 			return nil, badSeed(in.Body.Seed)

@@ -159,7 +159,7 @@ func (o operations) Do(ctx context.Context, c mcp.Call) mcp.Answer {
 		return mcp.Answer{Status: http.StatusUnauthorized}
 	}
 	own := *p // which notes what this request reads
-	own.reads, own.payload, own.Method = nil, false, cmp.Or(c.Spoken, p.Method)
+	own.byTool, own.reads, own.payload, own.Method = true, nil, false, cmp.Or(c.Spoken, p.Method)
 	at.RawQuery = c.Query.Encode()
 	ctx = context.WithValue(context.WithValue(ctx, principalKey{}, &own), requestKey{}, cmp.Or(requestID(ctx), newID()))
 	from, _ := ctx.Value(addressKey{}).(string)
