@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/dialai/dialai/internal/trust"
@@ -47,22 +48,28 @@ func (r *Runner) RecordTrial(ctx context.Context, machineName string, t session.
 
 // An Adopting is what a human adopts.
 type Adopting struct {
-	Adoption     trust.Adoption       // Tried is not looked at: the engine counts
+	Adoption     trust.Adoption       // Tried is not looked at: the engine counts; nor is ID
 	Trial        session.Trial        // of its policy
 	SpecialistID machine.SpecialistID // the human
 	Reason       string
 	Actor        *session.Actor // who adopts it, for the record; nil if that is not said
+	// ID names the request, so that it adopts once however often it is made; "" adopts each time.
+	// A request may adopt for several promises: they share the ID.
+	ID string
 }
 
 // Adopt has the test of a promise begin with what a back-test found, once the policy
 // that was tried is in force, at a confidence that is divided by the number of
-// policies tried on the same rounds. It returns what was recorded.
+// policies tried on the same rounds. It returns what was recorded, by an earlier call if the
+// log has the adoption of in.ID already.
 //
 // Errors: ErrForbidden unless a human adopts who takes part in a state that the
 // promise covers, ErrIllegal without pairs, ErrNotFound if the machine has decided
-// nothing yet, [trust.ErrAdoption], and a store that fails.
+// nothing yet, [session.ErrExists] if in.ID has adopted something else for that promise,
+// [trust.ErrAdoption], and a store that fails.
 func (r *Runner) Adopt(ctx context.Context, in Adopting) (trust.Adoption, error) {
 	a := in.Adoption
+	a.ID = in.ID
 	if err := r.mayAdopt(ctx, in); err != nil {
 		return a, err
 	}
@@ -129,7 +136,8 @@ func (r *Runner) Adopters(ctx context.Context, machineName string, state machine
 	return ids, nil
 }
 
-// adoptOnce commits an adoption to the session that holds the newest decision.
+// adoptOnce commits an adoption to the session that holds the newest decision, unless the log
+// has it: then it becomes that of d.
 func (r *Runner) adoptOnce(ctx context.Context, machineName string, d *session.Adopted) error {
 	id, err := r.newestDecided(ctx, machineName)
 	if err != nil {
@@ -139,6 +147,9 @@ func (r *Runner) adoptOnce(ctx context.Context, machineName string, d *session.A
 	if err != nil {
 		return err
 	}
+	if known, err := r.adopted(ctx, d.Lesson.Adoption); known || err != nil {
+		return err
+	}
 	w, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return err
@@ -146,6 +157,28 @@ func (r *Runner) adoptOnce(ctx context.Context, machineName string, d *session.A
 	w.emit(d)
 	_, err = w.write(ctx)
 	return err
+}
+
+// adopted reports whether the log has an adoption, by its ID, and makes a that one. It returns
+// [session.ErrExists] if the one of the ID is of something else.
+func (r *Runner) adopted(ctx context.Context, a *trust.Adoption) (bool, error) {
+	if a.ID == "" {
+		return false, nil
+	}
+	for lesson, err := range r.store.Lessons(ctx, 0) {
+		if err != nil {
+			return false, err
+		}
+		known := lesson.Adoption
+		if known == nil || known.ID != a.ID || known.Machine != a.Machine || known.State != a.State {
+			continue
+		}
+		if a.Tried = known.Tried; !reflect.DeepEqual(a, known) {
+			return false, fmt.Errorf("adoption %s: %w", a.ID, session.ErrExists)
+		}
+		return true, nil
+	}
+	return false, nil
 }
 
 func (r *Runner) newestDecided(ctx context.Context, machineName string) (specialist.SessionID, error) {

@@ -22,8 +22,8 @@ import (
 // A request with an Idempotency-Key is done once, however often it is sent: its receipt is
 // written in the same commit, and a second one gets the answer that the first one got. One
 // whose process is gone is taken up, since its effect identifies itself: a session has the
-// id that follows from the receipt, a ruling is of a round and an author, and the
-// compare-and-swap refuses the rest. An answer that says that the same request may succeed
+// id that follows from the receipt, and so has an adoption, a ruling is of a round and an
+// author, and the compare-and-swap refuses the rest. An answer that says that the same request may succeed
 // later is not kept, nor is one of a fault.
 
 type receiptKey struct{}
@@ -146,7 +146,7 @@ func (s *Server) repeat(w http.ResponseWriter, r *http.Request, a *control.Answe
 	case errors.Is(err, control.ErrInProgress):
 		writeProblem(w, r, &api.Error{Status: http.StatusConflict, Code: "in_progress", Detail: "a request with this Idempotency-Key is under way", Retryable: true, ExitCode: 1})
 	case errors.Is(err, control.ErrKeyReused):
-		writeProblem(w, r, &api.Error{Status: http.StatusUnprocessableEntity, Code: "key_reused", Detail: "this Idempotency-Key came with another body before", Hint: "each new request needs a key of its own", ExitCode: 1})
+		writeProblem(w, r, keyReused("this Idempotency-Key came with another body before"))
 	case err != nil:
 		writeProblem(w, r, s.problem(r.Context(), err))
 	default:
@@ -165,6 +165,11 @@ func (s *Server) repeat(w http.ResponseWriter, r *http.Request, a *control.Answe
 		w.WriteHeader(a.Status)
 		_, _ = w.Write(a.Body) // whoever has gone does not read it
 	}
+}
+
+// keyReused refuses a request whose key was that of another one; detail says what that did.
+func keyReused(detail string) *api.Error {
+	return &api.Error{Status: http.StatusUnprocessableEntity, Code: "key_reused", Detail: detail, Hint: "each new request needs a key of its own", ExitCode: 1}
 }
 
 // visible reports whether a text is 1 to 255 visible ASCII characters.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
@@ -460,16 +462,59 @@ func TestRebuildJob(t *testing.T) {
 const asked = `{"machineName":"desk","initialState":"a","goalState":"done","states":{"a":{"transitions":{"on":"a","finish":"done"}},"done":{}},
 	"specialists":[{"role":"proposer","specialistId":"one","strategyFn":"= \"on\""},{"role":"proposer","specialistId":"carol","isHuman":true},{"role":"arbiter","specialistId":"judge","strategyFn":"= none"}]}`
 
+// taught returns a session of asked in which carol has decided 20 rounds.
+func (d *desk) taught() api.Session {
+	d.Helper()
+	s := d.start(asked)
+	for range 20 {
+		var ruled api.Ruled
+		d.want(200, "POST", "/v1/sessions/"+s.SessionID+"/decisions?wait=10s", ruling(s, "on", "carol")).into(d.T, &ruled)
+		s = ruled.Session
+	}
+	return s
+}
+
+// TestAdoptTheLost: an adoption of which only the effect is known is taken up when it is sent
+// again, and adopts nothing a second time; that of another request does.
+func TestAdoptTheLost(t *testing.T) {
+	d := newDesk(t, deskOptions{drives: true, control: &forgetful{Store: control.NewMemory()}})
+	s := d.taught()
+	found := d.ended(d.ask(`{"kind":"backtest","machineName":"desk","arbiter":"bayes","risk":{"maxError":0.45,"confidence":0.55}}`).JobID).JobID
+	const path = "/v1/machines/desk/adoptions"
+	body := fmt.Sprintf(`{"jobId":%q,"specialistId":"carol"}`, found)
+	adopted := func(key string, events int) *reply {
+		r := d.want(200, "POST", path, body, "Idempotency-Key", key)
+		var list api.List[api.Event]
+		d.want(200, "GET", "/v1/sessions/"+s.SessionID+"/events?kinds=policy_adopted", "").into(t, &list)
+		if len(list.Items) != events {
+			t.Errorf("after an adoption with the key %s the log has %d, want %d", key, len(list.Items), events)
+		}
+		return r
+	}
+	first, again := adopted("lost", 1), adopted("lost", 1)
+	if string(again.body) != string(first.body) || again.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("taken up, the request is answered %s, want %s", again.body, first.body)
+	}
+	if third := adopted("lost", 1); third.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("once its end is known, it is not repeated: %v", third.header)
+	}
+	adopted("another", 2)
+	// A key whose receipt is gone, and that has adopted something else.
+	key := control.ReceiptKey{Tenant: "default", Subject: "local", Method: "POST", Path: path, Key: "former"}
+	former := trust.Adoption{Machine: "desk", Promise: trust.DefaultPromise(), PolicyDigest: "another", Pairs: []trust.Pair{{P: 900_000_000, Right: true}}}
+	if _, err := d.runner.Adopt(t.Context(), runner.Adopting{Adoption: former, Trial: session.Trial{Policy: "p", From: 1, To: 1}, SpecialistID: "carol", ID: key.ID().String()}); err != nil {
+		t.Fatal(err)
+	}
+	if r := d.want(422, "POST", path, body, "Idempotency-Key", key.Key); r.code() != "key_reused" {
+		t.Errorf("a key that has adopted something else: %s", r.body)
+	}
+}
+
 // TestAdoptions: a human adopts what a back-test found of what a policy promises; nobody else does,
 // and nothing else is adopted.
 func TestAdoptions(t *testing.T) {
 	d := newDesk(t, deskOptions{drives: true})
-	s := d.start(asked)
-	for range 20 {
-		var ruled api.Ruled
-		d.want(200, "POST", "/v1/sessions/"+s.SessionID+"/decisions?wait=10s", ruling(s, "on", "carol")).into(t, &ruled)
-		s = ruled.Session
-	}
+	s := d.taught()
 	find := func(more string) string {
 		j := d.ended(d.ask(`{"kind":"backtest","machineName":"desk"` + more + `}`).JobID)
 		if j.Status != control.JobDone {

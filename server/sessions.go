@@ -86,7 +86,7 @@ func (s *Server) start(ctx context.Context, p *Principal, in *startIn) (*session
 func (s *Server) started(ctx context.Context, m *machine.Machine, o runner.StartOptions) (*session.Session, error) {
 	at, err := tenantOf(ctx).Runner.Session(ctx, o.ID)
 	if err == nil && (at.Machine().Digest() != m.Digest() && len(at.History()) == 0) {
-		err = &api.Error{Status: http.StatusUnprocessableEntity, Code: "key_reused", Detail: "this Idempotency-Key has started a session of another definition", Hint: "each new request needs a key of its own", ExitCode: 1}
+		err = keyReused("this Idempotency-Key has started a session of another definition")
 	}
 	return at, err
 }

@@ -278,12 +278,19 @@ func (s *Server) adopt(ctx context.Context, p *Principal, in *adoptIn) (*adoptOu
 	if err != nil {
 		return nil, err
 	}
-	lines, err := jobs.Adopt(ctx, tenantOf(ctx).Runner, report, runner.Adopting{Reason: in.Body.Reasoning, Actor: p.actor(in.Name)}, func(a *trust.Adoption) (machine.SpecialistID, error) {
+	order := runner.Adopting{Reason: in.Body.Reasoning, Actor: p.actor(in.Name)}
+	if key := receiptOf(ctx); key != nil {
+		order.ID = key.ID().String() // so that the request adopts once
+	}
+	lines, err := jobs.Adopt(ctx, tenantOf(ctx).Runner, report, order, func(a *trust.Adoption) (machine.SpecialistID, error) {
 		return p.actingAs(in.Name, a.State, in.Body.SpecialistID, func() ([]string, bool, error) {
 			ids, err := tenantOf(ctx).Runner.Adopters(ctx, in.Name, machine.StateName(a.State))
 			return ids, !slices.Contains(ids, runner.Operator), err
 		})
 	})
+	if errors.Is(err, session.ErrExists) {
+		err = keyReused("this Idempotency-Key has adopted something else")
+	}
 	return &adoptOut{api.Adopted{Adopted: lines}}, err
 }
 

@@ -143,8 +143,8 @@ func RecordTrials(ctx context.Context, r *runner.Runner, report *backtest.Report
 }
 
 // Adopt has the tests of promises begin with what was found of them, each by the word of the human
-// that who returns. in says why, and for the record as whom; the rest of it is not looked at. A line
-// is returned for each that was adopted, also with an error; errors are those of
+// that who returns. in says why, for the record as whom, and the ID; the rest of it is not looked
+// at. A line is returned for each that was adopted, also with an error; errors are those of
 // [runner.Runner.Adopt].
 func Adopt(ctx context.Context, r *runner.Runner, found *backtest.Report, in runner.Adopting, who func(*trust.Adoption) (machine.SpecialistID, error)) (lines []api.AdoptedPromise, err error) {
 	in.Trial = found.Trial

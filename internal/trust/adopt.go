@@ -27,6 +27,9 @@ type Adoption struct {
 	// more: the chance of a wrong promise is divided among them, since picking the
 	// best of many is not free.
 	Tried int64 `json:"tried"`
+	// ID is that of the request that asked for it, "" if it had none. Of one Machine and
+	// State a log holds at most one adoption of an ID.
+	ID string `json:"adoptionId,omitempty"`
 }
 
 // Check returns an error wrapping [ErrAdoption] unless a can be counted.

@@ -187,10 +187,11 @@ func testAdoptions(t *testing.T, m Maker) {
 	trial := session.Trial{Policy: "tried", From: 1, To: 1}
 	want := trust.Adoption{Machine: "storetest", Promise: trust.DefaultPromise(), PolicyDigest: "digest", Pairs: []trust.Pair{
 		{P: 900_000_000, Right: true, Stops: []trust.PairAt{{Tau: 975_000_000, P: 980_000_000}}}, {P: 800_000_000}}}
-	done, err := b.r.Adopt(b.ctx, runner.Adopting{Adoption: want, Trial: trial, SpecialistID: "human", Reason: "it is good"})
+	order := runner.Adopting{Adoption: want, Trial: trial, SpecialistID: "human", Reason: "it is good", ID: "once"}
+	done, err := b.r.Adopt(b.ctx, order)
 	b.ok(err)
 	b.decide(s.ID, "again")
-	want.Tried = 1
+	want.Tried, want.ID = 1, order.ID
 	for range 2 {
 		var kinds []string
 		var last int64
@@ -217,6 +218,10 @@ func testAdoptions(t *testing.T, m Maker) {
 			t.Errorf("the policies tried are %+v", roster.Trials)
 		}
 		b.open(m)
+		again, err := b.r.Adopt(b.ctx, order)
+		if b.ok(err); !reflect.DeepEqual(again, want) {
+			t.Errorf("adopted again by the same request was %+v, want %+v", again, want)
+		}
 	}
 }
 
