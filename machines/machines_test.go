@@ -227,6 +227,15 @@ func TestSamplesRun(t *testing.T) {
 			{meta: `{"tool":"read_file","args":{},"digest":"d","reasons":[]}`, rulings: []string{"operator deny"}, want: "deny = completed goal in decided"},
 			{meta: `{"tool":"write_file","args":{},"digest":"d","reasons":[]}`, rulings: []string{"operator allow"}, want: "allow = completed goal in decided"},
 		},
+		"permission": { // without its model; nothing is known yet
+			{meta: prompted("shell", "", "true"), want: "shell = needs_human cold_start in shell"},
+			{meta: prompted("shell", "", "true"), rulings: []string{"owner allow"}, want: "shell allow = completed goal in allowed"},
+			{meta: prompted("shell", "allow", "false"), want: "allow = completed goal in allowed"},
+			{meta: prompted("network", "deny", "false"), want: "deny = completed final in denied"},
+			{meta: prompted("dangerous", "allow", "true"), want: "dangerous = needs_human no_proposals in dangerous"},
+			{meta: prompted("dangerous", "allow", "true"), rulings: []string{"owner deny"}, want: "dangerous deny = completed final in denied"},
+			{meta: prompted("question", "", "false"), want: "question = needs_human no_proposals in question"},
+		},
 		"incident-response": {
 			{meta: `{"attemptsNeeded":1}`, want: "acknowledge bad_deploy applied check holds close = completed goal in resolved"},
 			{meta: `{"attemptsNeeded":2}`, want: "acknowledge bad_deploy applied check still_failing bad_deploy applied check holds close = completed goal in resolved"},
@@ -257,7 +266,7 @@ func TestSamplesRun(t *testing.T) {
 	}
 	config := runner.Config{Resolver: strategies.Registry{}.WithArbiter("countBased", arbiter.Func(countBased))}
 	for name, list := range runs {
-		m := load(t, name)
+		m := load(t, name, judge, "")
 		for _, r := range list {
 			if got := r.steps(t, m, config); got != r.want {
 				t.Errorf("%s with %s and %q:\n%s, want\n%s", name, r.meta, r.rulings, got, r.want)
@@ -269,6 +278,14 @@ func TestSamplesRun(t *testing.T) {
 			t.Errorf("%s is not run", s.Name)
 		}
 	}
+}
+
+// judge is the model of the sample permission.
+const judge = "      - { role: proposer, specialistId: judge, contextFn: sessionContext, modelId: anthropic/claude-haiku-4-5 }\n"
+
+// prompted is the input of the sample permission.
+func prompted(kind, listed, inside string) string {
+	return fmt.Sprintf(`{"agent":"claude","agentSession":"s","tool":"Bash","kind":%q,"listed":%q,"input":{"command":"make"},"inputDigest":"d","cwd":"/work","inside":%s,"readOnly":false,"askedAt":"2026-11-27T08:00:00Z"}`, kind, listed, inside)
 }
 
 // countBased is the arbiter that custom-arbiter names: two ahead, or alone.
