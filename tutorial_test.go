@@ -192,6 +192,12 @@ func (l *lesson) compare(line, want string) string {
 		}
 		return l.call(id, old)
 	})
+	if old := keyedPattern.FindAllString(want, -1); len(old) == len(keyedPattern.FindAllString(out, -1)) {
+		out = keyedPattern.ReplaceAllStringFunc(out, func(string) (kept string) {
+			kept, old = old[0], old[1:]
+			return kept
+		})
+	}
 	out = agePattern.ReplaceAllStringFunc(out, func(age string) string { return "  2m" + strings.Repeat(" ", len(age)-4) })
 	return timePattern.ReplaceAllString(out, "2026-01-02T03:04:05.000Z")
 }

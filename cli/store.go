@@ -35,7 +35,8 @@ lessons, what stands beside the events of a record, all indexes and free space. 
 one transaction, and needs as much room on the disk as the store again. What follows
 from nothing stays as it is: the secret that audits are drawn by, the audit of models, the
 logs of agents. A damaged log or definition is reported, and nothing is changed. While
-dialai serve carries the sessions on it is refused: end that, or start it with --drive off.`,
+dialai serve carries the sessions on it is refused: end that, or start it with
+--drive off.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			job := api.NewJob{Kind: "rebuild", RebuildJob: api.RebuildJob{AcceptCut: acceptCut}}

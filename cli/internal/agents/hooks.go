@@ -26,9 +26,10 @@ const (
 func AgentsCommand(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "agents", Short: "Connect coding agents",
-		Long: "Print what connects a coding agent to dialai.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long:    "Print what connects a coding agent to dialai: the settings with which it asks here.",
+		Example: "  dialai agents hooks claude",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(hooksCommand(a))
 	return cmd

@@ -68,11 +68,12 @@ you decide until the record shows how far they can be left alone. What cannot be
 questions are in dialai inbox, and wherever else questions of the store are shown.
 
 The agent starts this command. As a hook (--hook) it reads one prompt on stdin, and prints
-the answer, or nothing, which leaves the prompt to the agent's own user. As a server of MCP
-(--mcp) it has one tool, permit. dialai agents hooks prints the settings for both.
+the answer, or nothing, which leaves the prompt to the agent's own user. As a server of
+MCP (--mcp) it has one tool, permit. dialai agents hooks prints the settings of a hook.
 
 An allow holds once, for exactly this input of this session of the agent, for 24 hours. A
-prompt that is asked again joins the question that is open, or takes what was allowed since.
+prompt that is asked again joins the question that is open, or takes what was allowed
+since.
 
 --unanswered says what becomes of a prompt that you have not answered in time: wait for
 ever, deny=DURATION refuses and ends the question, park=DURATION keeps the question and
