@@ -1,7 +1,6 @@
 package permit
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -217,9 +216,10 @@ func (a *asking) over(ctx context.Context, s *session.Session) (bool, error) {
 	return true, nil
 }
 
-// allows reports whether a session has ended with a transition that allows what was asked.
+// allows reports whether a session has ended with a transition that allows what was asked, and
+// that nobody has taken back.
 func allows(s *session.Session) bool {
-	if s.Status != session.Completed || s.Last() == nil {
+	if s.Status != session.Completed || s.Last() == nil || s.Retracted(s.Last().Round) != nil {
 		return false
 	}
 	name := s.Last().Transition.Name
@@ -240,6 +240,12 @@ func (a *asking) start(ctx context.Context, id specialist.SessionID) (*session.S
 	if err != nil {
 		return nil, err
 	}
+	suggestions := a.prompt.Suggestions
+	if len(suggestions) > 0 { // they repeat the input
+		if suggestions, err = shorten(masked(suggestions), maxShown/4); err != nil {
+			return nil, err
+		}
+	}
 	meta, err := jsontext.Marshal(struct {
 		Agent        string          `json:"agent"`
 		AgentSession string          `json:"agentSession"`
@@ -255,7 +261,7 @@ func (a *asking) start(ctx context.Context, id specialist.SessionID) (*session.S
 		BlockedPath  string          `json:"blockedPath,omitempty"`
 		Suggestions  json.RawMessage `json:"suggestions,omitempty"`
 		AskedAt      specialist.Time `json:"askedAt"`
-	}{a.prompt.Agent, a.prompt.AgentSession, a.prompt.Undertaking, a.prompt.Tool, a.facts.Kind, a.facts.Listed, input, a.facts.InputDigest, a.prompt.Cwd, a.facts.Inside, a.facts.ReadOnly, a.prompt.BlockedPath, a.prompt.Suggestions, specialist.TimeOf(a.prompt.AskedAt)})
+	}{a.prompt.Agent, a.prompt.AgentSession, a.prompt.Undertaking, a.prompt.Tool, a.facts.Kind, a.facts.Listed, input, a.facts.InputDigest, a.prompt.Cwd, a.facts.Inside, a.facts.ReadOnly, a.prompt.BlockedPath, suggestions, specialist.TimeOf(a.prompt.AskedAt)})
 	if err != nil {
 		return nil, err
 	}
@@ -299,9 +305,12 @@ func (a *asking) refusal(s *session.Session) string {
 	case message != "":
 		return message
 	case by.IsHuman:
-		return cmp.Or(by.Reasoning, "denied by "+by.SpecialistID)
+		if by.Reasoning != "" && by.Reasoning != session.HumanOverride {
+			return by.Reasoning
+		}
+		return "denied by " + by.SpecialistID
 	case a.facts.Listed == string(Deny):
-		return "a listed pattern denies this"
+		return "a pattern denies this"
 	}
 	return "denied by " + by.SpecialistID + ", whom the record trusts with it"
 }

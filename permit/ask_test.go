@@ -168,6 +168,22 @@ func TestAllowsOnce(t *testing.T) {
 	})
 }
 
+// TestTakenBack: what was allowed, and taken back before it was used, is not allowed.
+func TestTakenBack(t *testing.T) {
+	d := newDesk(t)
+	parked := d.ask(bash("git push"))
+	s, err := d.Runner.Session(d.ctx, parked.Session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.rules(parked.Session, "allow", "")
+	actor := session.LocalActor("owner")
+	if _, err := d.Runner.Retract(d.ctx, runner.Retracting{SessionID: parked.Session, RoundID: s.Key().ID(), Note: "the wrong one", SpecialistID: "owner", Actor: &actor}); err != nil {
+		t.Fatal(err)
+	}
+	d.is(d.ask(bash("git push")), "")
+}
+
 // TestOneOfManyUsesIt: of many who ask for the same at once when it is allowed, one gets it.
 func TestOneOfManyUsesIt(t *testing.T) {
 	d := newDesk(t)

@@ -44,7 +44,7 @@ ready to be pasted: for claude into .claude/settings.json of a project, or into
 asks you to trust (/hooks) before it runs them. The agent waits half an hour for you, and
 then asks its own user.`,
 		Example: `  dialai agents hooks claude
-  dialai agents hooks codex > ~/.codex/hooks.json`,
+  dialai agents hooks codex`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return command.Hinted(command.Usage("which agent?"), "dialai agents hooks claude, or codex")

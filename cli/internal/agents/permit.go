@@ -81,8 +81,9 @@ tells the agent that there is no answer yet. Silence never allows.
 
 A pattern is the name of a tool (WebFetch), or that and what is asked for, whole or by its
 beginning: "Bash(go test*)". A line of commands is allowed if each of them is, and denied
-if one of them is; git stash is denied, unless a pattern allows it. --permissions names a
-file with such lists, which may grow: {allow: [...], deny: [...]}.`,
+if one of them is; git stash is always denied, since all worktrees share one. A file of
+--permissions has such lists, and may grow: {allow: [...], deny: [...]}. A mistake in a
+pattern is an error with exit code 2, which refuses until it is mended.`,
 		Example: `  dialai permit --hook --unanswered park=30m
   dialai permit --hook --allow "Bash(go test*)" --deny WebFetch
   dialai permit --mcp --permissions permissions.yaml`,
@@ -125,8 +126,6 @@ func (f *permitFlags) check(a *command.App) (rules permit.Rules, err error) {
 		return rules, command.Hinted(command.Usage("how does the agent ask? One of --hook and --mcp is needed"), "dialai agents hooks claude prints the settings to paste")
 	case f.agent != claude && f.agent != codex:
 		return rules, command.OneOf("agent", f.agent, claude, codex)
-	case a.Server != "":
-		return rules, command.Hinted(command.Usage("--server: permission prompts are answered here"), "dialai serve offers the same store to others")
 	}
 	if _, _, err := f.patience(); err != nil {
 		return rules, err
@@ -215,12 +214,24 @@ func warn(out io.Writer, text string) { fmt.Fprintln(out, "dialai permit: "+rend
 
 // A hooked is a prompt as hooks of agents get it.
 type hooked struct {
-	SessionID   string          `json:"session_id"`
-	Cwd         string          `json:"cwd"`
-	Event       string          `json:"hook_event_name"`
-	Tool        string          `json:"tool_name"`
-	Input       json.RawMessage `json:"tool_input"`
-	Suggestions json.RawMessage `json:"permission_suggestions"`
+	SessionID, Cwd, Event, Tool string
+	Input, Suggestions          json.RawMessage
+}
+
+// readHooked reads a prompt. Members have exactly these names: one that differs in case is
+// another member, which may say something else.
+func readHooked(text []byte) (in hooked, err error) {
+	if text, err = jsontext.Tidy(text); err != nil {
+		return in, err
+	}
+	o := jsontext.ReadObject(text)
+	for name, into := range map[string]*string{"session_id": &in.SessionID, "cwd": &in.Cwd, "hook_event_name": &in.Event, "tool_name": &in.Tool} {
+		if value := o.Get(name); value != nil {
+			err = errors.Join(err, jsontext.Unmarshal(value, into))
+		}
+	}
+	in.Input, in.Suggestions = o.Get("tool_input"), o.Get("permission_suggestions")
+	return in, err
 }
 
 // answer answers the prompt on stdin, or leaves it to the agent's user.
@@ -229,10 +240,11 @@ func (f *permitFlags) answer(ctx context.Context, a *command.App, rules permit.R
 	if err != nil {
 		return err
 	}
-	var in hooked
-	switch err := json.Unmarshal(text, &in); {
-	case len(text) > maxPrompt:
+	if len(text) > maxPrompt {
 		return fmt.Errorf("the prompt has more than %d MiB", maxPrompt>>20)
+	}
+	in, err := readHooked(text)
+	switch {
 	case err != nil:
 		return fmt.Errorf("stdin holds no prompt of an agent: %w", err)
 	case in.Tool == "" || in.SessionID == "":
