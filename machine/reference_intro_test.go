@@ -71,7 +71,7 @@ finds in a folder that you name, must be a regular file. A file that a machine f
 |---|---|
 | key of a server | 4 KiB |
 | session input | 256 KiB |
-| machine file, guards file, prices file, certificate or key, settings of a server, tokens of a server | 1 MiB |
+| machine file, guards file, prices file, certificate or key, settings of a server, tokens of a server, permissions file | 1 MiB |
 | list of workers | 16 MiB |
 | cassette, order of cassettes, file of vectors, list of prices of others | 64 MiB |
 | data file | 1 GiB |
