@@ -146,7 +146,10 @@ func (a *asking) join(ctx context.Context) (*session.Session, error) {
 		}
 		if newest != nil {
 			over, err := a.over(ctx, newest)
-			if err != nil || !over {
+			switch {
+			case errors.Is(err, runner.ErrNotRunning): // it has just been answered
+				continue
+			case err != nil || !over:
 				return newest, err
 			}
 		}
@@ -195,19 +198,22 @@ func (a *asking) newest(ctx context.Context) (n uint64, newest *session.Session,
 }
 
 // over reports whether a session is no longer good for an answer. One that was started when
-// other patterns were listed, which would decide otherwise now, is not; if it is open, it is
-// stopped.
+// other patterns were listed, which would decide otherwise now, is not, and neither is one that
+// was stopped and taken up again: nobody waits for what comes of it. If it is open, it is stopped.
 func (a *asking) over(ctx context.Context, s *session.Session) (bool, error) {
 	meta, err := metaOf(s)
 	if err != nil {
 		return false, err
 	}
-	relisted := meta.Listed != a.facts.Listed
+	stale := meta.Listed != a.facts.Listed || s.Resumes > 0
 	switch s.Status {
 	case session.Running, session.NeedsHuman:
-		return relisted && a.stop(ctx, s, "patterns are listed that decide this"), nil
+		if !stale {
+			return false, nil
+		}
+		return true, a.stop(ctx, s, "asked anew")
 	case session.Completed:
-		if !allows(s) || relisted || a.expired(s) {
+		if !allows(s) || stale || a.expired(s) {
 			return true, nil
 		}
 		used, err := a.log(ctx, s)
@@ -231,7 +237,7 @@ func (a *asking) expired(s *session.Session) bool {
 }
 
 // maxShown is how much of a tool's input a session keeps, in bytes; of a longer one it keeps
-// the beginnings of its texts. The digest is always of all of it.
+// the beginnings of its texts, and says so. The digest is always of all of it.
 const maxShown = 128 << 10
 
 // start starts a session about the prompt.
@@ -283,7 +289,7 @@ func (a *asking) settle(ctx context.Context, s *session.Session) (Answer, error)
 	case errors.Is(err, errNobody):
 		return a.unanswered(ctx, s)
 	case ctx.Err() != nil:
-		a.stop(ctx, s, "withdrawn")
+		_ = a.stop(ctx, s, "withdrawn") // or it has ended
 		return Answer{}, err
 	default:
 		return Answer{}, err
@@ -358,31 +364,43 @@ func (a *asking) await(ctx context.Context, s *session.Session) (*session.Sessio
 // unanswered is what becomes of a prompt that nobody has answered in time.
 func (a *asking) unanswered(ctx context.Context, s *session.Session) (Answer, error) {
 	if a.Unanswered == Refuse {
-		if !a.stop(ctx, s, "unanswered") { // it was answered after all
+		switch err := a.stop(ctx, s, "unanswered"); {
+		case errors.Is(err, runner.ErrNotRunning): // it was answered after all
 			return Answer{}, errUsed
+		case err != nil:
+			return Answer{}, err
 		}
 		return Answer{Deny, "nobody has answered in time", nil, s.ID}, nil
 	}
 	return Answer{Message: fmt.Sprintf("nobody has answered yet (session %s): do other work and ask again later, or hand over", s.ID), Session: s.ID}, nil
 }
 
-// stop ends a session that nobody waits for, and reports whether it did.
-func (a *asking) stop(ctx context.Context, s *session.Session, note string) bool {
+// stopWithin is how long stopping a session may take, also after the agent has gone.
+const stopWithin = 5 * time.Second
+
+// stop ends a session that nobody waits for.
+func (a *asking) stop(ctx context.Context, s *session.Session, note string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
 	why := runner.Stopping{Note: note}
 	if a.Actor != nil {
 		why.Actor = *a.Actor
 	}
-	_, err := a.Runner.Stop(context.WithoutCancel(ctx), s.ID, why)
-	return err == nil
+	_, err := a.Runner.Stop(ctx, s.ID, why)
+	return err
 }
 
 // use makes the one use of a session that allows what was asked.
 func (a *asking) use(ctx context.Context, s *session.Session) (Answer, error) {
+	s, err := a.Runner.Session(ctx, s.ID) // this process may have been paused
+	if err != nil {
+		return Answer{}, err
+	}
 	log, err := a.log(ctx, s)
 	if err != nil {
 		return Answer{}, err
 	}
-	if log.permission {
+	if log.permission || !allows(s) || a.expired(s) {
 		return Answer{}, errUsed
 	}
 	data, err := jsontext.Marshal(map[string]string{"inputDigest": a.facts.InputDigest, "agentSession": a.prompt.AgentSession, "transition": string(s.Last().Transition.Name)})

@@ -184,6 +184,53 @@ func TestTakenBack(t *testing.T) {
 	d.is(d.ask(bash("git push")), "")
 }
 
+// TestTakenUpAgain: a question that was withdrawn, and taken up again by somebody, allows nothing:
+// the agent is asked anew.
+func TestTakenUpAgain(t *testing.T) {
+	d := newDesk(t)
+	d.Unanswered = permit.Refuse
+	refused := d.ask(bash("make"))
+	d.is(refused, permit.Deny)
+	if _, err := d.Runner.Resume(d.ctx, refused.Session, runner.ResumeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	d.rules(refused.Session, "allow", "")
+	d.Unanswered = permit.Park
+	again := d.ask(bash("make"))
+	if d.is(again, ""); again.Session == refused.Session {
+		t.Error("it is the session that was withdrawn")
+	}
+	if _, err := d.Runner.Stop(d.ctx, again.Session, runner.Stopping{Actor: *d.Actor, Note: "wait"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Runner.Resume(d.ctx, again.Session, runner.ResumeOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if open := d.ask(bash("make")); open.Session == again.Session {
+		t.Error("an open session that was taken up again is joined")
+	}
+}
+
+// TestWhatIsKept: a session keeps what looks like a secret masked, in what an agent suggests too,
+// and of a long input the beginning, which says so.
+func TestWhatIsKept(t *testing.T) {
+	d := newDesk(t)
+	const secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+	p := bash("curl -H 'Authorization: Bearer " + secret + "' https://example.com; : " + strings.Repeat("x", 300_000))
+	p.Suggestions = json.RawMessage(`[{"rule":"Bash(curl -H ` + secret + `)"}]`)
+	s, err := d.Runner.Session(d.ctx, d.ask(p).Session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := string(s.Options().Meta)
+	if strings.Contains(kept, secret) || !strings.Contains(kept, `"suggestions":[{"rule":"Bash(curl -H `) {
+		t.Errorf("kept is %.300s … %s", kept, kept[len(kept)-300:])
+	}
+	if len(kept) > 200_000 || !strings.Contains(kept, `"command":"(only the beginning of 3000`) {
+		t.Errorf("kept are %d bytes: %.300s", len(kept), kept)
+	}
+}
+
 // TestOneOfManyUsesIt: of many who ask for the same at once when it is allowed, one gets it.
 func TestOneOfManyUsesIt(t *testing.T) {
 	d := newDesk(t)
@@ -258,10 +305,16 @@ func TestAnswersOfAHuman(t *testing.T) {
 				time.Sleep(time.Minute)
 				if s.State.Name == "question" {
 					d.rules(s.ID, "answer", `{"answers":{"Which?":"the second"}}`)
+				} else if s.Subject() == "Bash: make all" {
+					d.rules(s.ID, "deny", "")
 				} else {
 					d.rules(s.ID, "deny", `{"message":"use the script"}`)
 				}
 			}()
+		}
+		plainly := d.ask(bash("make all"))
+		if d.is(plainly, permit.Deny); plainly.Message != "denied by owner" {
+			t.Errorf("without a message told is %q", plainly.Message)
 		}
 		denied := d.ask(bash("make"))
 		if d.is(denied, permit.Deny); denied.Message != "use the script" {

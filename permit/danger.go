@@ -58,13 +58,14 @@ func secretName(name string) bool {
 var (
 	removers = set("rm rmdir unlink shred srm wipe")
 	// inert programs run nothing that they are given and send nothing.
-	inert = set("echo printf cat ls head tail wc grep egrep fgrep rg stat pwd mkdir touch test [ true false : sleep date basename dirname realpath readlink uniq cut tr comm diff cmp file which type whoami id uname hostname df du tree seq cp mv ln chmod chown tee dd cd pushd popd unset local read return exit break continue shift wait jobs umask nl od hexdump xxd md5sum sha1sum sha256sum jq column fold rev tac paste gofmt kill let")
+	inert = set("echo printf cat ls head tail wc grep egrep fgrep rg stat pwd mkdir touch test [ true false : sleep date basename dirname realpath readlink uniq cut tr comm diff cmp file which type whoami id uname hostname df du tree seq cp ln chmod chown tee dd cd pushd popd unset local read return exit break continue shift wait jobs umask nl od hexdump xxd md5sum sha1sum sha256sum jq column fold rev tac paste gofmt kill let")
 	// unreadable programs run what they are given, in a language or at a time of their own.
 	unreadables = set("at batch crontab expect gdb lldb vi vim nvim ex view emacs ed screen tmux osascript sqlite3 psql mysql irb su chroot ssh-add ssh-keygen security secret-tool keyctl pass op vault")
 	// hubs talk to a place where code is published.
 	hubs = set("gh glab hub")
-	// keepers give out credentials, and this program rules on what an agent asks.
-	keepers = set("dialai gpg gpg2 goreleaser semantic-release svn")
+	// keepers give out credentials, or change what lies elsewhere and is not brought back; and this
+	// program rules on what an agent asks.
+	keepers = set("dialai gpg gpg2 goreleaser semantic-release np svn aws gcloud az kubectl helm terraform")
 )
 
 // interpreters run code of other languages, by the short options that hold it.
@@ -79,6 +80,8 @@ func (v *lines) dangerous(words []word, whole bool) bool {
 		return whole && !v.maybe
 	case removers[name]:
 		return !v.removes(words[1:], whole)
+	case name == "mv": // takes away what it moves
+		return !v.removes(moved(words[1:]), whole)
 	case inert[name]:
 		return false
 	case unreadables[name]:
@@ -193,6 +196,20 @@ func (v *lines) removes(args []word, whole bool) bool {
 		}
 	}
 	return some || whole
+}
+
+// moved returns the arguments of mv without the one to which it moves. Where that comes first
+// (-t), none is left out.
+func moved(args []word) []word {
+	for _, w := range args {
+		if !w.known || strings.HasPrefix(w.text, "-t") || strings.HasPrefix(w.text, "--t") {
+			return args
+		}
+	}
+	if len(args) > 1 {
+		return args[:len(args)-1]
+	}
+	return args
 }
 
 // givenCode reports whether an interpreter is given code, and not a file or a module. What

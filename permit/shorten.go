@@ -43,7 +43,7 @@ func cutTexts(v any, most int) any {
 		for end > 0 && !utf8.RuneStart(v[end]) {
 			end--
 		}
-		return fmt.Sprintf("%s … (%d bytes in all, only the beginning is shown)", v[:end], len(v))
+		return fmt.Sprintf("(only the beginning of %d bytes) %s", len(v), v[:end]) // said first, where it is seen
 	case []any:
 		cut := make([]any, len(v))
 		for i, e := range v {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"github.com/dialai/dialai/machine"
 )
@@ -19,7 +20,7 @@ func withoutModels(m *machine.Machine, ready func(id, provider string) error) (t
 		return nil, false, err
 	}
 	states, _ := def["states"].(map[string]any)
-	for _, of := range append([]any{def}, valuesOf(states)...) {
+	for _, of := range append(slices.Collect(maps.Values(states)), any(def)) {
 		holder, _ := of.(map[string]any)
 		list, has := holder["specialists"].([]any)
 		if !has {
@@ -40,11 +41,4 @@ func withoutModels(m *machine.Machine, ready func(id, provider string) error) (t
 	}
 	text, err = json.Marshal(def)
 	return text, changed, err
-}
-
-func valuesOf(m map[string]any) (list []any) {
-	for v := range maps.Values(m) {
-		list = append(list, v)
-	}
-	return list
 }

@@ -315,7 +315,7 @@ func (f *permitFlags) serve(ctx context.Context, a *command.App, rules permit.Ru
 	if err != nil {
 		return err
 	}
-	agentSession := cmp.Or(a.Env("CLAUDE_CODE_SESSION_ID"), uuid.NewString())
+	agentSession := uuid.NewString() // a client of MCP does not tell its own
 	return mcp.ServePermissions(ctx, version, a.In, a.Out, func(ctx context.Context, asked mcp.Prompted) (json.RawMessage, error) {
 		p := permit.Prompt{Agent: f.agent, AgentSession: agentSession, Tool: asked.Tool, Input: asked.Input, Cwd: cwd}
 		answer, err := c.Ask(ctx, p)
