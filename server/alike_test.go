@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/cli"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
 )
@@ -76,6 +77,21 @@ func (d *terminal) alike(path string, args ...string) {
 	for i := range items {
 		if got, want := strings.TrimSpace(string(items[i])), strings.TrimSpace(lines[i]); got != want || len(got) < 3 {
 			d.Errorf("%s answers\n%s\ndialai %s prints\n%s", path, got, strings.Join(args, " "), want)
+		}
+	}
+}
+
+// told appends notes to the agent_log of a session.
+func (d *desk) told(s api.Session, notes ...string) {
+	d.Helper()
+	id, err := session.ParseID(s.SessionID)
+	if err != nil {
+		d.Fatal(err)
+	}
+	for i, note := range notes {
+		data, _ := json.Marshal(map[string]string{"text": note})
+		if err := d.runner.Store().AppendAgentLog(d.Context(), id, int64(i), session.AgentEvent{Kind: "note", Data: data}); err != nil {
+			d.Fatal(err)
 		}
 	}
 }

@@ -114,22 +114,13 @@ func (s *Server) machineLog(ctx context.Context, p *Principal, in *machineLogIn)
 		return nil, err
 	}
 	from, view := max(in.From, l.After+1), api.LogView{Redacted: in.Payload != "full"}
-	out := &machineLogOut{eventsBody{Items: []api.Event{}}}
-	for e, err := range view.RosterEvents(in.Name, tenantOf(ctx).Runner.Store().RosterRecords(ctx, in.Name, from)) {
-		switch {
-		case err != nil:
-			return nil, err
-		case e.Seq < from: // of the record that begins before
-			continue
-		case len(out.Body.Items) == l.Limit:
-			out.Body.NextCursor = l.cursor(e.Seq - 1)
-			return out, nil
-		case bare:
-			e.Data = json.RawMessage("{}")
+	page, err := l.events(from, view.RosterEvents(in.Name, tenantOf(ctx).Runner.Store().RosterRecords(ctx, in.Name, from)))
+	for i := range page.Items {
+		if bare {
+			page.Items[i].Data = json.RawMessage("{}")
 		}
-		out.Body.Items = append(out.Body.Items, e)
 	}
-	return out, nil
+	return &machineLogOut{page}, err
 }
 
 type explainIn struct {
@@ -358,19 +349,9 @@ func (s *Server) agentLog(ctx context.Context, p *Principal, in *agentLogIn) (*a
 	if err != nil {
 		return nil, err
 	}
-	view := api.LogView{Redacted: in.Payload != "full", Hidden: hidden}
-	out := &agentLogOut{eventsBody{Items: []api.Event{}}}
-	for e, err := range view.AgentEvents(at.ID.String(), tenantOf(ctx).Runner.Store().AgentLog(ctx, at.ID, max(in.From-1, l.After, 0))) {
-		switch {
-		case err != nil:
-			return nil, err
-		case len(out.Body.Items) == l.Limit:
-			out.Body.NextCursor = l.cursor(e.Seq - 1)
-			return out, nil
-		}
-		out.Body.Items = append(out.Body.Items, e)
-	}
-	return out, nil
+	from, view := max(in.From, l.After+1), api.LogView{Redacted: in.Payload != "full", Hidden: hidden}
+	page, err := l.events(from, view.AgentEvents(at.ID.String(), tenantOf(ctx).Runner.Store().AgentLog(ctx, at.ID, from-1)))
+	return &agentLogOut{page}, err
 }
 
 type drivenOut struct{ Body api.Driven }

@@ -35,6 +35,9 @@ func TestHistory(t *testing.T) {
 	d.alike(path+"/log?format=guard", "log", s.SessionID, "--guard")
 	d.alike(path+"/log?payload=digest&from=3", "log", s.SessionID, "--guard", "--payload", "digest", "--from", "3")
 	d.alike(path+"/audit", "audit", s.SessionID)
+	d.told(s, "two", "call +49 151 23456789 or ann@example.com", "four")
+	d.alike(path+"/agent-log", "log", s.SessionID, "--agent")
+	d.alike(path+"/agent-log?payload=full&from=2", "log", s.SessionID, "--agent", "--payload", "full", "--from", "2")
 	d.want(404, "GET", path+"/explain?round=9", "")
 	d.want(400, "GET", path+"/log?format=csv", "")
 	var decisions, all api.List[api.Decision]
@@ -51,7 +54,7 @@ func TestHistory(t *testing.T) {
 	for _, other := range others {
 		d.want(200, "POST", "/v1/sessions/"+other.SessionID+"/decisions", ruling(other, "pay", "carol"))
 	}
-	for at, want := range map[string]int{path + "/log": len(d.prints("log", s.SessionID, "--guard")), path + "/audit": 3, path + "/decisions": 1, "/v1/machines/claims/decisions": 3, "/v1/machines/claims/exemplars": 3} {
+	for at, want := range map[string]int{path + "/log": len(d.prints("log", s.SessionID, "--guard")), path + "/audit": 3, path + "/agent-log": 3, path + "/decisions": 1, "/v1/machines/claims/decisions": 3, "/v1/machines/claims/exemplars": 3} {
 		seen := map[string]bool{}
 		for cursor := ""; ; {
 			var page api.List[json.RawMessage]
@@ -102,6 +105,7 @@ func TestHistoryWithheld(t *testing.T) {
 	if err := d.runner.Store().AppendAudit(t.Context(), specialist.AuditEntry{AuditEntryID: "a", SessionID: open.SessionID, Round: 1, RequestBody: "bot: pay"}); err != nil {
 		t.Fatal(err)
 	}
+	d.told(open, "bot: pay")
 	path := "/v1/sessions/" + open.SessionID
 	if r := d.want(403, "GET", path+"/explain", ""); r.code() != "withheld" {
 		t.Errorf("the explanation of the open round: %s", r.body)
@@ -112,7 +116,7 @@ func TestHistoryWithheld(t *testing.T) {
 	} else if r.into(t, &ruled); ruled.Arbitration.Executed || ruled.Arbitration.TransitionName != "" || ruled.Arbitration.Reasoning != "" || ruled.Arbitration.GuardReason != "" || ruled.Code != "audit" {
 		t.Errorf("what the arbiter would have decided is told: %+v", ruled)
 	}
-	for _, at := range []string{"/log?payload=full", "/audit", "/decisions", "/driver"} {
+	for _, at := range []string{"/log?payload=full", "/audit", "/agent-log?payload=full", "/decisions", "/driver"} {
 		if r := d.want(200, "GET", path+at, ""); bytes.Contains(r.body, []byte(`bot`)) || bytes.Contains(r.body, []byte("pay")) {
 			t.Errorf("%s tells of the open round %s", at, r.body)
 		}

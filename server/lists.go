@@ -42,6 +42,24 @@ func (l *list) cursor(place int64) string {
 	return base64.RawURLEncoding.EncodeToString(append(text, sum[:8]...))
 }
 
+// events returns the page of those from a number on, a cursor being the number of the last.
+func (l *list) events(from int64, all iter.Seq2[api.Event, error]) (eventsBody, error) {
+	page := eventsBody{Items: []api.Event{}}
+	for e, err := range all {
+		switch {
+		case err != nil:
+			return page, err
+		case e.Seq < from: // of the record that begins before
+			continue
+		case len(page.Items) == l.Limit:
+			page.NextCursor = l.cursor(e.Seq - 1)
+			return page, nil
+		}
+		page.Items = append(page.Items, e)
+	}
+	return page, nil
+}
+
 // next returns the cursor behind a place that ends a page of n; "" if nothing follows.
 func (l *list) next(n int, place int64) string {
 	if n < l.Limit {

@@ -215,6 +215,45 @@ func TestVerifyDamage(t *testing.T) {
 	}
 }
 
+// TestVerifyAgentLogs: whatever becomes of an entry of an agent_log, verify names the session
+// and the entry, also after a rebuild.
+func TestVerifyAgentLogs(t *testing.T) {
+	for name, query := range map[string]string{
+		"altered":                              `UPDATE agent_log SET event=replace(event, 'two', 'TWO') WHERE id=2`,
+		"its hash altered":                     `UPDATE agent_log SET hash=zeroblob(32) WHERE id=2`,
+		"removed":                              `DELETE FROM agent_log WHERE id=2`,
+		"removed, and no gap left":             `DELETE FROM agent_log WHERE id=2; UPDATE agent_log SET id=id-1, seq=2 WHERE id=3; UPDATE agent_log SET id=3 WHERE id=4`,
+		"renumbered":                           `UPDATE agent_log SET seq=7 WHERE id=2`,
+		"moved to another session":             `UPDATE agent_log SET session=3, seq=1 WHERE id=2`,
+		"moved to no session, alone":           `UPDATE agent_log SET session=9, seq=1 WHERE id=2`,
+		"all of a session moved to another":    `UPDATE agent_log SET session=3 WHERE session=1`,
+		"all of a session moved to no session": `UPDATE agent_log SET session=9 WHERE session=1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newStore(t)
+			a.with(func(_ *runner.Runner, s *store.SQLite) {
+				for row, texts := range [][]string{{"one", "two", "three"}, {"other"}} {
+					id, err := session.ParseID(a.column(fmt.Sprintf(`SELECT session_id FROM sessions WHERE id=%d`, row+1)))
+					a.ok(err)
+					for i, text := range texts {
+						a.ok(s.AppendAgentLog(a.ctx, id, int64(i), session.AgentEvent{Kind: "note", Data: []byte(`{"text":"` + text + `"}`)}))
+					}
+				}
+			})
+			if r := a.verify(); r.Difference != nil {
+				t.Fatalf("untouched, Verify = %v", r.Difference)
+			}
+			a.exec(query)
+			for range 2 {
+				if d := a.verify().Difference; d == nil || d.Kind != "agent_log" || d.Stream == "" || d.Seq == 0 || d.Repaired {
+					t.Errorf("Verify = %+v, want a difference of an agent_log", d)
+				}
+				a.rebuild(false)
+			}
+		})
+	}
+}
+
 // TestVerifySaysWhatItDoesNotCompare: what no record says passes, but not unsaid. A rebuild
 // that changes nothing leaves no record, and raises the version of trust by one.
 func TestVerifySaysWhatItDoesNotCompare(t *testing.T) {

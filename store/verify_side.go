@@ -88,6 +88,8 @@ func (a *audit) checkAgentLogs(ctx context.Context) error {
 		}
 		heads[row] = want
 		switch e, err := session.DecodeAgentEvent(event); {
+		case a.began[row] == 0:
+			return bad("it is of no session that has a log")
 		case id != n:
 			return bad("row %d of agent_log follows row %d: one was removed", id, n-1)
 		case string(hash) != string(want[:]):
