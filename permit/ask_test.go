@@ -300,8 +300,9 @@ func TestAnswersOfAHuman(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
 		d.Unanswered = permit.Wait
+		var ruling sync.WaitGroup
 		d.Waits = func(s *session.Session) {
-			go func() {
+			ruling.Go(func() {
 				time.Sleep(time.Minute)
 				if s.State.Name == "question" {
 					d.rules(s.ID, "answer", `{"answers":{"Which?":"the second"}}`)
@@ -310,7 +311,7 @@ func TestAnswersOfAHuman(t *testing.T) {
 				} else {
 					d.rules(s.ID, "deny", `{"message":"use the script"}`)
 				}
-			}()
+			})
 		}
 		plainly := d.ask(bash("make all"))
 		if d.is(plainly, permit.Deny); plainly.Message != "denied by owner" {
@@ -326,6 +327,7 @@ func TestAnswersOfAHuman(t *testing.T) {
 		if d.is(answered, permit.Allow); string(answered.Answers) != `{"Which?":"the second"}` {
 			t.Errorf("answered is %s", answered.Answers)
 		}
+		ruling.Wait()
 	})
 }
 
