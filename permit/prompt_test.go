@@ -3,6 +3,7 @@ package permit
 import (
 	"bytes"
 	"encoding/json"
+	"mvdan.cc/sh/v3/syntax"
 	"os"
 	"path/filepath"
 	"strings"
@@ -300,6 +301,17 @@ func tableLines(t testing.TB) (lines []string) {
 	for row := range strings.SplitSeq(string(data), "\n") {
 		if len(row) > 19 && row[0] != '#' {
 			lines = append(lines, unwritten.Replace(row[19:]))
+		}
+	}
+	return lines
+}
+
+// completeLines are those of tableLines that end where they end: what follows the others, in
+// which a word, a command or an end is missing, becomes a part of them.
+func completeLines(t testing.TB) (lines []string) {
+	for _, line := range tableLines(t) {
+		if _, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), ""); err == nil {
+			lines = append(lines, line)
 		}
 	}
 	return lines

@@ -12,7 +12,7 @@ import (
 // rm -rf / makes it dangerous.
 func TestAppended(t *testing.T) {
 	p := newPlace(t)
-	lines := tableLines(t)
+	lines := completeLines(t)
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.SampledFrom(lines).Draw(t, "line")
 		before := p.lookQuietly(line)
