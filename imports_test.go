@@ -49,6 +49,7 @@ var ladder = map[string][]string{
 	"internal/planning":         {"exact", "internal/cases", "internal/spend", "internal/refusal", "internal/trust", "internal/truth", "guard", "arbiter", "machine", "session", "specialist", "strategies"},
 	"internal/collapse":         {"arbiter", "exact", "internal/lessons", "internal/planning", "internal/trust", "session", "specialist"},
 	"runner":                    {"internal/collapse", "internal/planning", "internal/refusal", "internal/cases", "internal/lru", "internal/deadline", "internal/lessons", "internal/tenants", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "internal/truth", "arbiter", "session", "strategies"},
+	"agent":                     {},
 	"permit":                    {"internal/jsontext", "internal/packs", "internal/section", "machine", "runner", "session", "specialist"},
 	"internal/lint":             {"internal/planning", "machine", "internal/trust", "session", "runner"},
 	"explain":                   {"internal/collapse", "internal/planning", "exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},

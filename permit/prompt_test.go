@@ -3,11 +3,12 @@ package permit
 import (
 	"bytes"
 	"encoding/json"
-	"mvdan.cc/sh/v3/syntax"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // TestTools: what tools that are no shell ask.
