@@ -10,7 +10,7 @@ import (
 
 // isDangerous judges every command.
 func (v *lines) isDangerous() bool {
-	if v.danger {
+	if v.danger || v.paths.lost {
 		return true
 	}
 	for _, w := range v.others {

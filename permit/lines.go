@@ -74,7 +74,7 @@ func (v *lines) take() (ok bool) {
 			}
 			if isText && dir != "" && dir != v.prompt.Cwd {
 				v.others = append(v.others, word{text: dir, known: true})
-				v.paths.moved(word{text: dir, known: true})
+				v.paths.moved(word{text: dir, known: true}, false)
 			}
 		case "chars", "environment", "env":
 			return false // code for a shell that runs, or what changes what names mean
@@ -352,8 +352,18 @@ func isStream(path string) bool {
 	return strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/")
 }
 
-// movedAbout takes up every folder to which a command changes.
+// movedAbout takes up every folder to which a command changes, whenever it runs: a function
+// changes to one where it is called, and a loop again and again.
 func (v *lines) movedAbout() {
+	v.movedOnce(false)
+	for before := 0; v.loops && before < len(v.paths.bases); {
+		before = len(v.paths.bases)
+		v.movedOnce(true)
+	}
+}
+
+// movedOnce takes them up in the order in which they are written.
+func (v *lines) movedOnce(again bool) {
 	for _, c := range v.commands {
 		if len(c.words) == 0 {
 			continue
@@ -361,7 +371,7 @@ func (v *lines) movedAbout() {
 		name := program(c.words[0])
 		v.links = v.links || linkers[name]
 		if movers[name] {
-			v.movedBy(name, c.words[1:])
+			v.movedBy(name, c.words[1:], again)
 			continue
 		}
 		for i, w := range c.words[1:] {
@@ -373,25 +383,26 @@ func (v *lines) movedAbout() {
 			}
 			switch {
 			case option && value != "":
-				v.paths.moved(word{text: value, known: w.known, glob: w.glob})
+				v.paths.moved(word{text: value, known: w.known, glob: w.glob}, again)
 			case option && i+2 < len(c.words):
-				v.paths.moved(c.words[i+2])
+				v.paths.moved(c.words[i+2], again)
 			}
 		}
 	}
 }
 
-func (v *lines) movedBy(name string, args []word) {
+func (v *lines) movedBy(name string, args []word, again bool) {
 	for len(args) > 0 && args[0].known && len(args[0].text) > 1 && strings.HasPrefix(args[0].text, "-") {
 		args = args[1:]
 	}
+	v.paths.adrift = v.paths.adrift || v.loops
 	switch {
-	case v.loops || name == "popd" || len(args) > 0 && strings.HasPrefix(args[0].text, "+") || len(args) > 1 || len(args) == 0 && name == "pushd":
+	case name == "popd" || len(args) > 0 && strings.HasPrefix(args[0].text, "+") || len(args) > 1 || len(args) == 0 && name == "pushd":
 		v.paths.adrift = true
 	case len(args) == 0:
-		v.paths.moved(word{text: v.Home, known: v.Home != ""})
+		v.paths.moved(word{text: v.Home, known: v.Home != ""}, again)
 	default:
-		v.paths.moved(args[0])
+		v.paths.moved(args[0], again)
 	}
 }
 

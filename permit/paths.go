@@ -16,18 +16,21 @@ import (
 // folder to which the line may have changed. What does not exist yet lies where the last
 // parent that exists does.
 
-// maxPath is the longest text, in bytes, that is looked at as a path, and maxLinks how many
-// links one leads through.
+// maxPath is the longest text, in bytes, that is looked at as a path, maxLinks how many links
+// one leads through, and maxBases from how many folders it is read.
 const (
 	maxPath  = 4096
 	maxLinks = 40
+	maxBases = 32
 )
 
 type paths struct {
 	cwd        string   // as given, absolute, clean; "" if it was not
 	root       string   // cwd with its links resolved
 	bases      []string // whence relative paths may be read
-	adrift     bool     // nobody knows whence
+	been       map[[2]string]bool
+	adrift     bool // nobody knows whence
+	lost       bool // from too many folders to look at
 	home       string
 	secret     [][]string // patterns of credentials, by components
 	protected  []string
@@ -35,29 +38,47 @@ type paths struct {
 }
 
 func newPaths(cwd string, s Settings) *paths {
-	p := &paths{home: s.Home, protected: s.Protected, dirs: s.SystemDirs, path: filepath.SplitList(s.Path)}
+	p := &paths{been: map[[2]string]bool{}, home: s.Home, protected: s.Protected, dirs: s.SystemDirs, path: filepath.SplitList(s.Path)}
 	for _, c := range s.Credentials {
 		p.secret = append(p.secret, strings.Split(strings.ToLower(c), "/"))
 	}
 	if filepath.IsAbs(cwd) && !strings.ContainsRune(cwd, 0) {
 		p.cwd = filepath.Clean(cwd)
 		p.root, _ = follow(p.cwd)
-		p.bases = []string{p.cwd}
+		p.bases, p.been[readings(p.cwd)] = []string{p.cwd}, true
 	}
 	return p
 }
 
-// moved takes up that the line changes to a folder.
-func (p *paths) moved(to word) {
-	if !to.known || to.glob || to.text == "-" || len(p.bases) > 16 {
+// moved takes up that the line changes to a folder. Again, only to one that there is: a loop
+// would go down for ever.
+func (p *paths) moved(to word, again bool) {
+	if !to.known || to.glob || to.text == "-" {
 		p.adrift = true
 		return
 	}
 	for _, base := range slices.Clone(p.bases) {
-		if next := absolute(base, to.text); !slices.Contains(p.bases, next) {
+		next := absolute(base, to.text)
+		if p.lost = p.lost || len(p.bases) >= maxBases || len(next) > maxPath; p.lost {
+			p.adrift = true
+			return
+		}
+		if at := readings(next); !p.been[at] && !(again && !isFolder(next)) {
+			p.been[at] = true
 			p.bases = append(p.bases, next)
 		}
 	}
+}
+
+// readings are one for all texts that lead to the same folder, whichever way they are read.
+func readings(full string) [2]string {
+	real, _ := follow(full)
+	return [2]string{filepath.Clean(full), real}
+}
+
+func isFolder(full string) bool {
+	info, err := os.Stat(full)
+	return err == nil && info.IsDir()
 }
 
 // absolute joins without reading .. off the text.
