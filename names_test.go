@@ -25,7 +25,7 @@ import (
 // and tenants, and where tokens may go; and the log of what agents do about sessions; and those by
 // which people sign in with a browser; and by what an agent's prompts are judged and answered; and
 // what a coding agent is told and tells (agent), whatever program it is.
-const maxNames = 1180
+const maxNames = 1190
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{

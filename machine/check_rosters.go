@@ -57,7 +57,7 @@ func (c *checker) checkRoster(path string, list []Specialist, state *StateDefini
 // Members of a specialist that say how it is asked, and the others that make
 // an entry of a state more than a reference.
 var (
-	modeFields = []string{"strategyFn", "strategyFnName", "strategyWebhookUrl", "contextFn", "contextWebhookUrl", "modelId", "webhookTokenName", "isHuman"}
+	modeFields = []string{"strategyFn", "strategyFnName", "strategyWebhookUrl", "contextFn", "contextWebhookUrl", "modelId", "agent", "webhookTokenName", "isHuman"}
 	restFields = []string{"machineName", "threshold", "timeout", "estimatedCostUSD", "webhookSecretName", "provider"}
 )
 

@@ -181,6 +181,7 @@ func (d *decoder) specialist(n *node, path, what string, s *Specialist) {
 		{"contextFn", text(d, &s.ContextFn)},
 		{"contextWebhookUrl", text(d, &s.ContextWebhookURL)},
 		{"modelId", text(d, &s.ModelID)},
+		{"agent", text(d, &s.Agent)},
 		{"webhookTokenName", text(d, &s.WebhookTokenName)},
 		{"threshold", d.threshold(&s.Threshold)},
 		{"timeout", d.duration(&s.Timeout)},

@@ -110,6 +110,7 @@ type Specialist struct {
 	ContextFn          string       `json:"contextFn,omitempty"`
 	ContextWebhookURL  string       `json:"contextWebhookUrl,omitempty" validate:"omitempty,weburl"`
 	ModelID            string       `json:"modelId,omitempty" validate:"max=256"`
+	Agent              string       `json:"agent,omitempty" validate:"max=1024"` // a coding agent, which answers later
 	WebhookTokenName   string       `json:"webhookTokenName,omitempty" validate:"max=128"`
 	Threshold          *Threshold   `json:"threshold,omitempty" validate:"omitnil,unit"`
 	Timeout            Duration     `json:"timeout,omitempty" validate:"gte=0"`
@@ -246,5 +247,5 @@ func (s *Specialist) Local() bool { return s.StrategyFn != "" || s.StrategyFnNam
 
 // hasMode reports whether s says how it is to be asked.
 func (s *Specialist) hasMode() bool {
-	return s.Local() || s.StrategyWebhookURL != "" || s.ContextFn != "" || s.ContextWebhookURL != "" || s.ModelID != ""
+	return s.Local() || s.StrategyWebhookURL != "" || s.ContextFn != "" || s.ContextWebhookURL != "" || s.ModelID != "" || s.Agent != ""
 }

@@ -235,7 +235,7 @@ func TestFileSchemaAgreesOnModes(t *testing.T) {
 		{"strategyFn", "f", "f"}, {"strategyFnName", "random", "firstProposal"},
 		{"strategyWebhookUrl", "https://a.example", "https://a.example"},
 		{"contextFn", "f", "f"}, {"contextWebhookUrl", "https://a.example", "https://a.example"},
-		{"modelId", "a/b", "a/b"}, {"webhookTokenName", "T", "T"}, {"threshold", "", ""},
+		{"modelId", "a/b", "a/b"}, {"agent", "claude", "claude"}, {"webhookTokenName", "T", "T"}, {"threshold", "", ""},
 	}
 	for bits := range 1 << (len(fields) + 2) {
 		s := map[string]any{"specialistId": "s", "role": "proposer", "isHuman": bits&1 > 0}

@@ -327,7 +327,7 @@ func specialistMutation(rng *rand.Rand, p place) mutation {
 		{"enabled", []any{true, false}}, {"disabled", []any{true, false}},
 		{"strategyFn", []any{"f", ""}}, {"strategyFnName", []any{"random", "firstProposal", ""}},
 		{"strategyWebhookUrl", []any{"https://a.example", ""}}, {"contextWebhookUrl", []any{"https://a.example", ""}},
-		{"contextFn", []any{"f", ""}}, {"modelId", []any{"a/b", ""}}, {"webhookTokenName", []any{"T", ""}},
+		{"contextFn", []any{"f", ""}}, {"modelId", []any{"a/b", ""}}, {"agent", []any{"claude", ""}}, {"webhookTokenName", []any{"T", ""}},
 		{"threshold", []any{0.5}}, {"timeout", []any{"1s"}}, {"machineName", []any{"m", ""}},
 	}
 	f := fields[rng.IntN(len(fields))]

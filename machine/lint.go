@@ -300,6 +300,7 @@ func (l *linter) unused(at string, s *Specialist) {
 		{"contextFn", neverAsked, "", s.ContextFn != ""},
 		{"contextWebhookUrl", neverAsked, "", s.ContextWebhookURL != ""},
 		{"modelId", neverAsked, "", s.ModelID != ""},
+		{"agent", neverAsked, "", s.Agent != ""},
 		{"timeout", neverAsked, "", s.Timeout != 0},
 		{"estimatedCostUSD", neverAsked, "", s.EstimatedCostUSD != nil},
 		{"webhookTokenName", neverAsked, unless(webhook, "there is no webhook"), s.WebhookTokenName != ""},

@@ -68,12 +68,12 @@ func (s *Specialist) checkProposerMode() error {
 	}); err != nil {
 		return err
 	}
-	switch n := count(fn, name, url, ctxFn, ctxURL); {
+	switch n := count(fn, name, url, ctxFn, ctxURL, s.Agent != ""); {
 	case n == 0 && s.IsHuman && !model:
 		return nil
 	case n == 0:
 		return &ModeError{none: true, message: "No execution mode specified. Specialist must specify one of: strategyFn, strategyFnName, strategyWebhookUrl, contextFn + modelId, or contextWebhookUrl + modelId."}
-	case n > 1 || url && model:
+	case n > 1 || (url || s.Agent != "") && model:
 		return &ModeError{message: "Multiple execution modes specified for proposer. Must provide exactly one."}
 	}
 	return nil
@@ -84,7 +84,7 @@ func (s *Specialist) checkArbiterMode() error {
 	if err := firstBroken([]modeRule{
 		{fn && name, bothStrategies},
 		{url && s.WebhookTokenName == "", webhookUntokened},
-		{s.ContextFn != "" || s.ContextWebhookURL != "" || s.ModelID != "", "Arbiters cannot use LLM-based modes. Arbitration must be deterministic."},
+		{s.ContextFn != "" || s.ContextWebhookURL != "" || s.ModelID != "" || s.Agent != "", "Arbiters cannot use LLM-based modes. Arbitration must be deterministic."},
 	}); err != nil {
 		return err
 	}

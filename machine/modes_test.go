@@ -26,7 +26,7 @@ const (
 
 // specialist makes one from the letters of what it has: f strategyFn, n
 // strategyFnName, u strategyWebhookUrl, c contextFn, w contextWebhookUrl,
-// m modelId, t webhookTokenName, h isHuman.
+// m modelId, t webhookTokenName, h isHuman, a agent.
 func specialist(role machine.Role, has string) machine.Specialist {
 	s := machine.Specialist{Role: role, SpecialistID: "s"}
 	for _, letter := range has {
@@ -45,6 +45,8 @@ func specialist(role machine.Role, has string) machine.Specialist {
 			s.ModelID = "model"
 		case 't':
 			s.WebhookTokenName = "TOKEN"
+		case 'a':
+			s.Agent = "claude"
 		case 'h':
 			s.IsHuman = true
 		}
@@ -71,11 +73,12 @@ func TestModes(t *testing.T) {
 		{machine.Proposer, "u", noToken}, {machine.Proposer, "wm", noToken}, {machine.Proposer, "uf", noToken}, {machine.Proposer, "hu", noToken}, {machine.Proposer, "cwm", noToken},
 		{machine.Proposer, "", noMode}, {machine.Proposer, "t", noMode}, {machine.Proposer, "m", noMode}, {machine.Proposer, "hm", noMode},
 		{machine.Proposer, "fut", several}, {machine.Proposer, "nut", several}, {machine.Proposer, "utcm", several}, {machine.Proposer, "utm", several}, {machine.Proposer, "cwmt", several}, {machine.Proposer, "uwmt", several}, {machine.Proposer, "hfut", several},
+		{machine.Proposer, "a", ""}, {machine.Proposer, "at", ""}, {machine.Proposer, "ha", ""}, {machine.Proposer, "am", several}, {machine.Proposer, "af", several}, {machine.Proposer, "an", several}, {machine.Proposer, "aut", several}, {machine.Proposer, "acm", several}, {machine.Proposer, "ac", "contextFn" + contextNeeds},
 
 		{machine.Arbiter, "f", ""}, {machine.Arbiter, "n", ""}, {machine.Arbiter, "ut", ""}, {machine.Arbiter, "ft", ""},
 		{machine.Arbiter, "fn", bothStrategies}, {machine.Arbiter, "fnm", bothStrategies}, {machine.Arbiter, "fnu", bothStrategies},
 		{machine.Arbiter, "u", noToken}, {machine.Arbiter, "uc", noToken}, {machine.Arbiter, "fu", noToken},
-		{machine.Arbiter, "c", noArbiterModel}, {machine.Arbiter, "w", noArbiterModel}, {machine.Arbiter, "m", noArbiterModel}, {machine.Arbiter, "cm", noArbiterModel}, {machine.Arbiter, "fm", noArbiterModel}, {machine.Arbiter, "utm", noArbiterModel}, {machine.Arbiter, "wm", noArbiterModel},
+		{machine.Arbiter, "c", noArbiterModel}, {machine.Arbiter, "w", noArbiterModel}, {machine.Arbiter, "m", noArbiterModel}, {machine.Arbiter, "cm", noArbiterModel}, {machine.Arbiter, "fm", noArbiterModel}, {machine.Arbiter, "utm", noArbiterModel}, {machine.Arbiter, "wm", noArbiterModel}, {machine.Arbiter, "a", noArbiterModel}, {machine.Arbiter, "na", noArbiterModel},
 		{machine.Arbiter, "", noArbiterMode}, {machine.Arbiter, "t", noArbiterMode},
 		{machine.Arbiter, "fut", severalArbiter}, {machine.Arbiter, "nut", severalArbiter},
 	} {

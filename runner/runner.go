@@ -39,6 +39,11 @@ type Config struct {
 	// expressions are found without one. A session that names somebody whom nobody
 	// finds does not start.
 	Resolver strategies.Resolver
+	// Agents says, before a session starts, whether this program drives the coding agent
+	// that s names, and why not; nil drives none, and no session starts whose machine names
+	// one. In a session that runs agents are asked in the log, by every Runner: their answers
+	// come by [Runner.Propose] from whoever drives them, or [Runner.Withdraw] ends the ask.
+	Agents func(m *machine.Machine, s *machine.Specialist) error
 	// Prices are what models cost whose price the machine does not say; nil knows
 	// none.
 	Prices *spend.PriceTable

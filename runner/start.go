@@ -67,6 +67,9 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 		return nil, planning.Placed(m, err)
 	}
 	program = plan.Program
+	if err := r.drives(m, plan); err != nil {
+		return nil, err
+	}
 	if err := r.unpricedModels(m, plan); err != nil {
 		return nil, err
 	}
@@ -191,4 +194,28 @@ func (r *Runner) create(ctx context.Context, s *session.Session) (*session.Sessi
 // Session returns a session as last committed.
 func (r *Runner) Session(ctx context.Context, id specialist.SessionID) (*session.Session, error) {
 	return r.load(ctx, id)
+}
+
+// drives returns a [*StartError] unless this program drives every coding agent that takes
+// part.
+func (r *Runner) drives(m *machine.Machine, p *plan) error {
+	var problems []error
+	known := map[string]bool{}
+	for i := range p.States {
+		for _, s := range p.States[i].Members {
+			if s.Off || s.Source != specialist.Agent || known[s.SpecialistID] {
+				continue
+			}
+			known[s.SpecialistID] = true
+			if r.config.Agents == nil {
+				problems = append(problems, fmt.Errorf("specialist %q is the coding agent %q, and this program drives none: dialai undertake does", s.SpecialistID, s.Agent))
+			} else if err := r.config.Agents(m, s.Specialist); err != nil {
+				problems = append(problems, fmt.Errorf("specialist %q: %w", s.SpecialistID, err))
+			}
+		}
+	}
+	if problems == nil {
+		return nil
+	}
+	return planning.Placed(m, &planning.StartError{Problems: problems})
 }

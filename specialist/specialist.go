@@ -212,7 +212,7 @@ type Detail struct {
 type Source uint8
 
 // The sources of a proposal: handed in from outside, or asked from a function,
-// a webhook or a model.
+// a webhook, a model or a coding agent.
 const (
 	Submitted Source = iota
 	Function
@@ -220,9 +220,10 @@ const (
 	Expression
 	Webhook
 	Model
+	Agent
 )
 
-var sourceNames = [...]string{"submitted", "function", "builtin", "expression", "webhook", "model"}
+var sourceNames = [...]string{"submitted", "function", "builtin", "expression", "webhook", "model", "agent"}
 
 // String returns the name used in logs.
 func (s Source) String() string { return sourceNames[s] }

@@ -12,6 +12,7 @@
 package planning
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -302,6 +303,8 @@ func modeOf(s *machine.Specialist) (mode specialist.Source, strategy string) {
 		return specialist.Model, "model"
 	case s.StrategyWebhookURL != "":
 		return specialist.Webhook, "webhook"
+	case s.Agent != "":
+		return specialist.Agent, "agent"
 	}
 	return specialist.Submitted, ""
 }
@@ -314,18 +317,20 @@ func (b *planner) resolve(m *Member) (err error) {
 	if m.Source, m.Strategy = modeOf(m.Specialist); m.Strategy == "" {
 		return fmt.Errorf("specialist %q: %w", m.SpecialistID, machine.ErrNoMode)
 	}
-	resolver, context := b.Resolver, specialist.Context(nil)
+	resolver, gathers := b.Resolver, specialist.Context(nil)
 	if m.Source == specialist.Model {
-		if context, err = resolver.Context(b.m, m.Specialist); err == nil && context == nil {
+		if gathers, err = resolver.Context(b.m, m.Specialist); err == nil && gathers == nil {
 			return noContext(m.Specialist)
 		}
 	}
 	switch {
 	case err != nil:
+	case m.Source == specialist.Agent:
+		m.Proposer = later{}
 	case m.Role == machine.Arbiter:
 		m.Arbiter, err = resolver.Arbiter(b.m, m.Specialist)
 	default:
-		m.Proposer, err = resolver.Proposer(b.m, m.Specialist, context)
+		m.Proposer, err = resolver.Proposer(b.m, m.Specialist, gathers)
 	}
 	if err != nil {
 		return fmt.Errorf("specialist %q: %w", m.SpecialistID, err)
@@ -334,6 +339,15 @@ func (b *planner) resolve(m *Member) (err error) {
 		return nobodyBehind(m)
 	}
 	return nil
+}
+
+// later is a coding agent: whoever drives it reads in the log that it is asked, and proposes
+// for it when its turn has ended.
+type later struct{}
+
+// Propose implements [specialist.Proposer].
+func (later) Propose(context.Context, specialist.Question) (specialist.Answer, error) {
+	return specialist.Answer{}, specialist.ErrAccepted
 }
 
 // noContext is the error of a model whose context nobody finds.

@@ -50,9 +50,11 @@ func (m *Member) ByBayes() bool { return m.StrategyFnName == machine.Bayes }
 // versionOf returns a digest of what a specialist is: of its code, model and
 // prompt, as far as its declaration tells.
 func versionOf(s *machine.Specialist) string {
-	return DigestOf([]string{
-		s.StrategyFn, s.StrategyFnName, s.StrategyWebhookURL, s.ContextFn, s.ContextWebhookURL, s.ModelID,
-	})
+	of := []string{s.StrategyFn, s.StrategyFnName, s.StrategyWebhookURL, s.ContextFn, s.ContextWebhookURL, s.ModelID}
+	if s.Agent != "" { // others have the versions that they had before there were agents
+		of = append(of, s.Agent)
+	}
+	return DigestOf(of)
 }
 
 // DigestOf returns the first 16 hex digits of the SHA-256 of v as JSON.
