@@ -252,6 +252,10 @@ func (a *asking) start(ctx context.Context, id specialist.SessionID) (*session.S
 			return nil, err
 		}
 	}
+	kept := ""
+	if len(input) < len(a.facts.Input) {
+		kept = fmt.Sprintf("the beginning of %d bytes", len(a.prompt.Input))
+	}
 	meta, err := jsontext.Marshal(struct {
 		Agent        string          `json:"agent"`
 		AgentSession string          `json:"agentSession"`
@@ -260,6 +264,7 @@ func (a *asking) start(ctx context.Context, id specialist.SessionID) (*session.S
 		Kind         string          `json:"kind"`
 		Listed       string          `json:"listed"`
 		Input        json.RawMessage `json:"input"`
+		InputKept    string          `json:"inputKept,omitempty"`
 		InputDigest  string          `json:"inputDigest"`
 		Cwd          string          `json:"cwd"`
 		Inside       bool            `json:"inside"`
@@ -267,11 +272,15 @@ func (a *asking) start(ctx context.Context, id specialist.SessionID) (*session.S
 		BlockedPath  string          `json:"blockedPath,omitempty"`
 		Suggestions  json.RawMessage `json:"suggestions,omitempty"`
 		AskedAt      specialist.Time `json:"askedAt"`
-	}{a.prompt.Agent, a.prompt.AgentSession, a.prompt.Undertaking, a.prompt.Tool, a.facts.Kind, a.facts.Listed, input, a.facts.InputDigest, a.prompt.Cwd, a.facts.Inside, a.facts.ReadOnly, a.prompt.BlockedPath, suggestions, specialist.TimeOf(a.prompt.AskedAt)})
+	}{a.prompt.Agent, a.prompt.AgentSession, a.prompt.Undertaking, a.prompt.Tool, a.facts.Kind, a.facts.Listed, input, kept, a.facts.InputDigest, a.prompt.Cwd, a.facts.Inside, a.facts.ReadOnly, a.prompt.BlockedPath, suggestions, specialist.TimeOf(a.prompt.AskedAt)})
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.Runner.Start(ctx, a.Machine, runner.StartOptions{ID: id, Meta: meta, Actor: a.Actor})
+	m := a.Machine
+	if a.facts.Kind == kindQuestion {
+		m = answering(m, questionsOf(input))
+	}
+	s, err := a.Runner.Start(ctx, m, runner.StartOptions{ID: id, Meta: meta, Actor: a.Actor})
 	if err != nil && !errors.Is(err, session.ErrExists) {
 		return nil, fmt.Errorf("the permission prompt for %s starts no session: %w", a.prompt.Tool, err)
 	}
@@ -396,6 +405,12 @@ func (a *asking) use(ctx context.Context, s *session.Session) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	answer := Answer{Behavior: Allow, Session: s.ID}
+	if given, ok := payload(s)["answers"]; ok {
+		if answer.Answers, err = delivered(given, questionsOf(a.facts.Input), questionsOf(a.prompt.Input)); err != nil {
+			return Answer{}, fmt.Errorf("session %s: %w", s.ID, err)
+		}
+	}
 	log, err := a.log(ctx, s)
 	if err != nil {
 		return Answer{}, err
@@ -414,11 +429,7 @@ func (a *asking) use(ctx context.Context, s *session.Session) (Answer, error) {
 	case err != nil:
 		return Answer{}, err
 	}
-	answer := Answer{Behavior: Allow, Session: s.ID}
-	if given, ok := payload(s)["answers"]; ok {
-		answer.Answers, err = jsontext.Marshal(given)
-	}
-	return answer, err
+	return answer, nil
 }
 
 // permissionUsed is the kind of the entry that says so.

@@ -226,7 +226,7 @@ func TestWhatIsKept(t *testing.T) {
 	if strings.Contains(kept, secret) || !strings.Contains(kept, `"suggestions":[{"rule":"Bash(curl -H `) {
 		t.Errorf("kept is %.300s … %s", kept, kept[len(kept)-300:])
 	}
-	if len(kept) > 200_000 || !strings.Contains(kept, `"command":"(only the beginning of 3000`) {
+	if len(kept) > 200_000 || !strings.Contains(kept, `"command":"(only the beginning of 3000`) || !strings.Contains(kept, fmt.Sprintf(`"inputKept":"the beginning of %d bytes"`, len(p.Input))) {
 		t.Errorf("kept are %d bytes: %.300s", len(kept), kept)
 	}
 }

@@ -108,6 +108,8 @@ func (p Schema) Blank() string {
 		return string(p.Default)
 	case len(p.Enum) == 1:
 		return string(p.Enum[0])
+	case len(p.Required) > 0 && slices.Equal(p.kinds(), []string{"object"}):
+		return p.object(jsontext.Object{}, Schema.Blank)
 	}
 	return Placeholder
 }

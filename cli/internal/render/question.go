@@ -168,11 +168,11 @@ func (st Style) fullValues(session string) string {
 	if st.Full {
 		return ""
 	}
-	return st.Command("show", []string{session}, "--full").String() + " shows all of it"
+	return st.Command("show", []string{session}, "--full").String() + " shows them"
 }
 
 // more is fullValues where this command itself shows it.
-func (st Style) more() string { return When(!st.Full, "--full shows all of it") }
+func (st Style) more() string { return When(!st.Full, "--full shows them") }
 
 func printNotices(out io.Writer, notices []string) {
 	for i, n := range notices {
