@@ -48,8 +48,7 @@ const (
 	Hard Level = "hard"
 )
 
-// rearmed is how many points a share must fall below a level before the level can be crossed
-// again.
+// rearmed is how many points below a level a share must come for the level to be crossed again.
 const rearmed = 5
 
 // Crossed is the state of levels: which have been crossed and not been left again. The zero
@@ -68,8 +67,9 @@ func (l Levels) Cross(c Crossed, used, of int64) (Level, Crossed) {
 		return "", c
 	}
 	reaches := func(level int) bool { return 100*used >= int64(level)*of }
-	c.Soft = c.Soft && reaches(l.Soft-rearmed)
-	c.Hard = c.Hard && reaches(l.Hard-rearmed)
+	stays := func(level int) bool { return 100*used > int64(level-rearmed)*of }
+	c.Soft = c.Soft && stays(l.Soft)
+	c.Hard = c.Hard && stays(l.Hard)
 	switch {
 	case !c.Hard && reaches(l.Hard):
 		return Hard, Crossed{Soft: true, Hard: true}
