@@ -50,6 +50,7 @@ var ladder = map[string][]string{
 	"internal/collapse":         {"arbiter", "exact", "internal/lessons", "internal/planning", "internal/trust", "session", "specialist"},
 	"runner":                    {"internal/collapse", "internal/planning", "internal/refusal", "internal/cases", "internal/lru", "internal/deadline", "internal/lessons", "internal/tenants", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "internal/truth", "arbiter", "session", "strategies"},
 	"agent":                     {},
+	"agent/scripted":            {"agent"},
 	"permit":                    {"internal/jsontext", "internal/packs", "internal/section", "machine", "runner", "session", "specialist"},
 	"internal/lint":             {"internal/planning", "machine", "internal/trust", "session", "runner"},
 	"explain":                   {"internal/collapse", "internal/planning", "exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},

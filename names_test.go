@@ -47,6 +47,8 @@ var offered = map[string]string{
 
 	"runner.PartDecide": "a part of a step among others, for who traces them",
 
+	"agent/scripted.New": "an agent for tests and demonstrations",
+
 	"client.Now": "calls a server: see its example",
 
 	"session.KindReminded":  "a kind of event among others, for who reads a log",

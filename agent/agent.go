@@ -24,15 +24,20 @@ type Agent interface {
 	// nothing.
 	Check(ctx context.Context) (Info, error)
 	// Open starts a session, or goes on with the one that spec.Resume names, and returns once
-	// it can be sent messages. Its events are sent on events until [Exited], which is the
-	// last; whoever reads them must go on reading until then. ctx is only for opening.
+	// it can be sent messages; [ErrUnknown] says that the agent has no such session any more.
+	// Its events are sent on events until [Exited], which is the last; whoever reads them must
+	// go on reading until then. Every [TurnStarted] has its [Done] before that. ctx is only for
+	// opening; after an error nothing is sent.
 	Open(ctx context.Context, spec Spec, events chan<- Event) (Session, error)
 }
 
-// A Session is an open session of an agent. It may be used concurrently.
+// A Session is an open session of an agent. It may be used concurrently. Send, Answer and
+// Interrupt may be called by whoever reads the events, between two of them; Close waits for
+// [Exited] to be read, so somebody else must call it. All but Close return [ErrClosed] once the
+// session has ended.
 type Session interface {
-	// Send hands a message over and returns when the agent's program has it. What happens with
-	// it follows as [Receipt] events.
+	// Send hands a message over: the agent's program has it, or gets it before whatever is sent
+	// later. What happens with it follows as [Receipt] events.
 	Send(ctx context.Context, m Message) error
 	// Answer answers the event that r.To names. An answer to what is no longer asked is
 	// [ErrStale], and changes nothing.
@@ -61,6 +66,12 @@ type Spec struct {
 	Env          []string // "NAME=VALUE" beside the environment of the host; never told in an event
 	TrustAgent   bool     // open also where the agent cannot ask for permission
 	Base         Base     // what the share of the context is measured against
+
+	// As and Taken are for an agent that follows a script: whose session it is, so which turns
+	// of the script are for it, and the [Done.Turn] of all turns of the script that have been
+	// taken, by whomever.
+	As    string
+	Taken []int
 }
 
 // A Tool is one that the host serves.

@@ -1,10 +1,5 @@
 package agent
 
-import "errors"
-
-// ErrStale says that what was answered is no longer asked.
-var ErrStale = errors.New("it is no longer asked")
-
 // A Base says what the share of a context is measured against.
 type Base string
 

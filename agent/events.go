@@ -195,6 +195,9 @@ type Done struct {
 	Problem      string  `json:"problem,omitempty"`
 	AgentSession string  `json:"session_id"`
 	Unprompted   bool    `json:"unprompted,omitempty"`
+	// Turn is which turn of its script it was, of an agent that follows one, for [Spec.Taken];
+	// 0 is none that has been taken.
+	Turn int `json:"turn,omitempty"`
 }
 
 // Failed says that something went wrong. Before [Done] it says why the turn failed.
