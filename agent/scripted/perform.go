@@ -30,6 +30,9 @@ func (t *turn) perform(u use) (string, error) {
 	if err := json.Unmarshal(u.Input, &in); err != nil {
 		return "", fmt.Errorf("input of %s: %w", u.Tool, err)
 	}
+	if !filepath.IsAbs(t.spec.Cwd) {
+		return "", fmt.Errorf("the working folder %q is not absolute", t.spec.Cwd)
+	}
 	if u.Tool == "Bash" {
 		return t.bash(in.Command)
 	}

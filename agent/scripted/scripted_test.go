@@ -122,7 +122,7 @@ func TestCutOff(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(cwd, "x")); err == nil {
 					t.Error("the tool was used")
 				}
-				next := open(t, a, agent.Spec{ID: "s2"}, nil)
+				next := open(t, a, agent.Spec{ID: "s2", Cwd: t.TempDir()}, nil)
 				next.say(agent.Message{})
 				synctest.Wait()
 				next.close()
@@ -318,6 +318,19 @@ func TestTools(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoFolder: nothing is performed where the session was given no folder.
+func TestNoFolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, script(t, `{"tools":[{"tool":"Bash","input":{"command":"pwd"}}]}`), agent.Spec{ID: "s"}, nil)
+		h.say(agent.Message{})
+		synctest.Wait()
+		h.close()
+		if done := all[agent.ToolDone](h)[0]; done.OK {
+			t.Errorf("%+v", done)
+		}
+	})
 }
 
 // TestInterruptBash: a command that runs is ended with the turn, and so is what it started.
