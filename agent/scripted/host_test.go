@@ -69,7 +69,7 @@ func (h *host) read(events <-chan agent.Event) {
 		h.told = append(h.told, e)
 		h.mu.Unlock()
 		if r, ok := h.reply(e); ok {
-			if err := h.session.Answer(context.Background(), r); err != nil && !errors.Is(err, agent.ErrClosed) {
+			if err := h.session.Answer(context.Background(), r); err != nil && !errors.Is(err, agent.ErrClosed) && !errors.Is(err, agent.ErrStale) {
 				h.t.Errorf("answer %+v: %v", r, err)
 			}
 		}

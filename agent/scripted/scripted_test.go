@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -176,6 +177,48 @@ func TestEndings(t *testing.T) {
 	})
 }
 
+// TestSteerAfterInterrupt: what is said once the turn was interrupted is for the next.
+func TestSteerAfterInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, script(t, `{"text":"1","end":"hang"}`, `{"text":"2"}`), agent.Spec{ID: "s"}, nil)
+		h.say(agent.Message{ID: "a"})
+		synctest.Wait()
+		_ = h.session.Interrupt(context.Background())
+		h.say(agent.Message{ID: "b"})
+		synctest.Wait()
+		h.close()
+		if done := all[agent.Done](h); len(done) != 2 || done[1].Text != "2" {
+			t.Errorf("%+v", done)
+		}
+	})
+}
+
+// TestInterruptWins: what was interrupted before it was permitted is not done, whichever of the
+// two is noticed first.
+func TestInterruptWins(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			cwd := t.TempDir()
+			var h *host
+			ready := make(chan struct{})
+			h = open(t, script(t, `{"tools":[{"tool":"Write","input":{"file_path":"x","content":"x"}}]}`), agent.Spec{ID: "s", Cwd: cwd}, func(e agent.Event) (agent.Reply, bool) {
+				if _, ok := e.Body.(agent.Permission); ok {
+					<-ready
+					_ = h.session.Interrupt(context.Background())
+				}
+				return allow(e)
+			})
+			close(ready)
+			h.say(agent.Message{})
+			synctest.Wait()
+			h.close()
+			if _, err := os.Stat(filepath.Join(cwd, "x")); err == nil {
+				t.Fatal("it was done")
+			}
+		})
+	}
+}
+
 // TestUnknownSession: what no scripted agent has opened cannot be gone on with.
 func TestUnknownSession(t *testing.T) {
 	_, err := script(t).Open(t.Context(), agent.Spec{ID: "s", Resume: "9f2"}, nil)
@@ -331,6 +374,24 @@ func TestNoFolder(t *testing.T) {
 			t.Errorf("%+v", done)
 		}
 	})
+}
+
+// TestBashLeavesNothing: what a command leaves running ends with it.
+func TestBashLeavesNothing(t *testing.T) {
+	cwd := t.TempDir()
+	h := open(t, script(t, `{"tools":[{"tool":"Bash","input":{"command":"mkfifo fifo && { sleep 600 > fifo & } && echo > fifo"}}]}`), agent.Spec{ID: "s", Cwd: cwd}, nil)
+	h.say(agent.Message{})
+	for {
+		if f, err := os.Open(filepath.Join(cwd, "fifo")); err == nil {
+			text, err := io.ReadAll(f) // until nobody holds it open
+			if string(text) != "\n" || err != nil {
+				t.Errorf("%q, %v", text, err)
+			}
+			_ = f.Close()
+			h.close()
+			return
+		}
+	}
 }
 
 // TestInterruptBash: a command that runs is ended with the turn, and so is what it started.
