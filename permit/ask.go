@@ -248,7 +248,7 @@ func (a *asking) start(ctx context.Context, id specialist.SessionID) (*session.S
 	}
 	suggestions := a.prompt.Suggestions
 	if len(suggestions) > 0 { // they repeat the input
-		if suggestions, err = shorten(masked(suggestions), maxShown/4); err != nil {
+		if suggestions, err = shorten(masked(suggestions, tools[a.prompt.Tool] == kindShell), maxShown/4); err != nil {
 			return nil, err
 		}
 	}

@@ -38,17 +38,16 @@ func inputDigest(secret []byte, tool, cwd string, input json.RawMessage) string 
 
 // masked returns the input with what looks like a secret or like personal data replaced, as
 // in logs (see [packs.Redact]). A member's name tells too: a value after "password" is looked
-// at with it. What is no JSON is null.
-func masked(input json.RawMessage) json.RawMessage {
+// at with it. Texts of a shell tool are lines. What is no JSON is null.
+func masked(input json.RawMessage, shell bool) json.RawMessage {
 	tidy, err := jsontext.Tidy(input)
 	if err != nil {
 		return json.RawMessage("null")
 	}
-	c := &jsontext.Cursor{B: tidy}
-	return maskValue(nil, c, "")
+	return maskValue(nil, &jsontext.Cursor{B: tidy}, "", shell)
 }
 
-func maskValue(dst []byte, c *jsontext.Cursor, name string) []byte {
+func maskValue(dst []byte, c *jsontext.Cursor, name string, shell bool) []byte {
 	first := true
 	next := func(dst []byte) []byte {
 		if first {
@@ -64,28 +63,44 @@ func maskValue(dst []byte, c *jsontext.Cursor, name string) []byte {
 			var member string
 			_ = json.Unmarshal(slices.Concat([]byte{'"'}, quoted, []byte{'"'}), &member)
 			dst = append(jsontext.AppendString(next(dst), packs.Redact(member)), ':')
-			dst = maskValue(dst, c, member)
+			dst = maskValue(dst, c, member, shell)
 		})
 		return append(dst, '}')
 	case '[':
+		value := c.Raw()
+		if shell {
+			if list, ok := maskArguments(value); ok {
+				text, _ := jsontext.Marshal(list) // texts only
+				return append(dst, text...)
+			}
+		}
 		dst = append(dst, '[')
-		c.Elements(func() { dst = maskValue(next(dst), c, name) })
+		inner := &jsontext.Cursor{B: value}
+		inner.Elements(func() { dst = maskValue(next(dst), inner, name, shell) })
 		return append(dst, ']')
 	case '"':
 		var s string
 		_ = json.Unmarshal(c.Raw(), &s)
-		return jsontext.AppendString(dst, maskText(name, s))
+		return jsontext.AppendString(dst, maskText(name, s, shell))
 	}
-	return append(dst, c.Raw()...)
+	if raw := c.Raw(); raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') || !isSecretMember(name) {
+		return append(dst, raw...)
+	}
+	return jsontext.AppendString(dst, redacted)
 }
 
 // maskText masks a text that is the value of a member.
-func maskText(name, s string) string {
-	alone := packs.Redact(s)
-	if alone == s && packs.HoldsSecret(name+`="`+s+`"`) {
+func maskText(name, s string, shell bool) string {
+	if isSecretMember(name) && s != "" {
+		return redacted
+	}
+	if alone := packs.Redact(s); alone == s && packs.HoldsSecret(name+`="`+s+`"`) {
 		return "[redacted:named_secret]"
 	}
-	return alone
+	if shell {
+		s = maskLine(s)
+	}
+	return packs.Redact(hidePasswords(s))
 }
 
 // eachText calls f with every text of a JSON value, names of members among them.

@@ -107,7 +107,7 @@ func lookAt(p Prompt, s Settings) (facts, error) {
 		return facts{}, fmt.Errorf("the secret of input digests has %d bytes, not %d", len(s.Secret), secretSize)
 	}
 	s = s.withDefaults()
-	f := facts{Input: masked(p.Input), InputDigest: inputDigest(s.Secret, p.Tool, p.Cwd, p.Input)}
+	f := facts{Input: masked(p.Input, tools[p.Tool] == kindShell), InputDigest: inputDigest(s.Secret, p.Tool, p.Cwd, p.Input)}
 	l := &look{Settings: s, prompt: p, paths: newPaths(p.Cwd, s), budget: maxTexts}
 	_, err := jsontext.Compact(p.Input)
 	l.input, l.unread = jsontext.ReadObject(p.Input), err != nil

@@ -287,7 +287,7 @@ func TestMasked(t *testing.T) {
 		`{"command":"x`:                  `null`,
 		``:                               `null`,
 	} {
-		if got := string(masked(json.RawMessage(input))); got != want {
+		if got := string(masked(json.RawMessage(input), false)); got != want {
 			t.Errorf("%s\n  is   %s\n  want %s", input, got, want)
 		}
 	}
