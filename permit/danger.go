@@ -10,7 +10,7 @@ import (
 
 // isDangerous judges every command.
 func (v *lines) isDangerous() bool {
-	if v.danger || v.paths.lost {
+	if v.danger || v.paths.lost || v.sendsOutside() {
 		return true
 	}
 	for _, w := range v.others {
@@ -65,7 +65,7 @@ var (
 	hubs = set("gh glab hub")
 	// keepers give out credentials, or change what lies elsewhere and is not brought back; and this
 	// program rules on what an agent asks.
-	keepers = set("dialai gpg gpg2 goreleaser semantic-release np svn aws gcloud az kubectl helm terraform")
+	keepers = set("dialai gpg gpg2 goreleaser semantic-release np svn aws gcloud az kubectl helm terraform tofu pulumi gsutil s3cmd rclone vercel surge wipefs dropdb")
 )
 
 // interpreters run code of other languages, by the short options that hold it.
@@ -82,6 +82,8 @@ func (v *lines) dangerous(words []word, whole bool) bool {
 		return !v.removes(words[1:], whole)
 	case name == "mv": // takes away what it moves
 		return !v.removes(moved(words[1:]), whole)
+	case name == "rsync" && v.mirrors(words), name == "dd" && overwritesDevice(words), strings.HasPrefix(name, "mkfs"), whole && v.combs(words):
+		return true
 	case inert[name]:
 		return false
 	case unreadables[name]:

@@ -24,6 +24,8 @@ type lines struct {
 	strange   bool
 	loops     bool
 	sent      bool
+	away      []word
+	passes    bool // gives what one command says to others
 	danger    bool // something that runs cannot be read
 	unclear   bool // nobody knows which command a carrier carries: no rule allows it
 	escalated bool // asks for more than to run this
@@ -113,7 +115,7 @@ func (v *lines) takeLine(line string) bool {
 		return false
 	}
 	v.plain, v.strange, v.loops, v.sent = v.plain && s.plain, v.strange || s.strange, v.loops || s.loops, v.sent || s.sent
-	v.others = append(v.others, s.others...)
+	v.others, v.away = append(v.others, s.others...), append(v.away, s.away...)
 	for name := range s.assigned {
 		if name == "CDPATH" || name == "OLDPWD" {
 			v.paths.adrift = true
@@ -370,6 +372,7 @@ func (v *lines) movedOnce(again bool) {
 		}
 		name := program(c.words[0])
 		v.links = v.links || linkers[name]
+		v.passes = v.passes || v.loops || name == "xargs" || name == "gxargs" || name == "parallel"
 		if movers[name] {
 			v.movedBy(name, c.words[1:], again)
 			continue

@@ -77,8 +77,8 @@ type Settings struct {
 
 // The defaults of Settings.
 var (
-	defaultNetwork     = []string{"curl", "wget", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "netcat", "socat", "telnet", "ftp"}
-	defaultPublishes   = []string{"push", "publish", "unpublish", "upload", "deploy", "yank"}
+	defaultNetwork     = []string{"curl", "wget", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "netcat", "socat", "telnet", "ftp", "tftp", "mail", "mailx", "mutt", "sendmail"}
+	defaultPublishes   = []string{"push", "publish", "unpublish", "upload", "deploy", "yank", "destroy"}
 	defaultCredentials = []string{".ssh", ".aws", ".azure", ".gnupg", ".kube", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials", ".docker/config.json", ".config/gh", ".config/gcloud", ".cargo/credentials", ".cargo/credentials.toml", ".vault-token", ".password-store", ".env", ".env.*", ".envrc", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "etc/shadow", "proc/*/environ", "proc/*/task/*/environ", ".codex/auth.json", ".claude/.credentials.json", ".claude.json", "server-key", "*.control.key", "share/dialai"}
 	defaultProtected   = []string{".git", ".claude", ".codex", ".mcp.json"}
 	defaultSystemDirs  = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"}

@@ -56,6 +56,7 @@ type script struct {
 	loops    bool                  // something may happen more than once
 	obscure  bool                  // has an escape in $'…' that hides what it says
 	sent     bool                  // opens a connection
+	away     []word                // that say what is sent away
 	bodies   map[*syntax.Word]bool // of here-documents
 }
 
@@ -166,6 +167,8 @@ func (r *reader) collect(file *syntax.File) {
 		switch n := n.(type) {
 		case *syntax.Stmt:
 			r.statement(n, args)
+		case *syntax.BinaryCmd:
+			r.pipe(n)
 		case *syntax.Word:
 			if !args[n] && !s.bodies[n] {
 				s.others = append(s.others, r.words(n)...)
@@ -180,6 +183,9 @@ func (r *reader) statement(n *syntax.Stmt, args map[*syntax.Word]bool) {
 	c := command{}
 	for _, to := range n.Redirs {
 		r.redirect(to, &c, args)
+		if n.Cmd != nil && r.sends(n.Cmd) {
+			r.read(to)
+		}
 	}
 	switch cmd := n.Cmd.(type) {
 	case *syntax.CallExpr:
