@@ -179,7 +179,7 @@ var homes = map[string]string{
 	"github.com/spf13/cobra":                 "cli cli/internal/agents cli/internal/command cli/internal/guards cli/internal/remote cli/internal/serving",
 	"github.com/spf13/pflag":                 "cli cli/internal/command cli/internal/guards cli/internal/remote cli/internal/serving",
 	"golang.org/x/term":                      "cli/internal/render",
-	"mvdan.cc/sh/v3":                         "permit/shell.go",
+	"mvdan.cc/sh/v3":                         "permit",
 	"go.opentelemetry.io/otel":               "internal/telemetry internal/telemetry/prom internal/telemetry/spans internal/otlp cli/internal/command/otel.go",
 	"go.opentelemetry.io/otel/sdk":           "internal/otlp internal/telemetry/prom cli/internal/command/otel.go",
 	"go.opentelemetry.io/otel/exporters":     "internal/otlp internal/telemetry/prom",
