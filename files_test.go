@@ -16,18 +16,21 @@ const filesHome = "internal/files"
 // fileOpeners are the other places that open files, by the name of the function, and why
 // they may.
 var fileOpeners = map[string]string{
-	"agent/scripted/bash.go: os/exec.CommandContext": "runs the command of a script, once it was permitted",
-	"agent/scripted/perform.go: os.OpenRoot":         "reads and writes in the working folder what a script says, once it was permitted",
-	"internal/cassette/cassette.go: os.ReadDir":      "lists the names in a folder, and reads nothing of the files",
-	"internal/cassette/order.go: os.OpenFile":        "only writes",
-	"cli/internal/command/files.go: os.ReadDir":      "lists names for a hint",
-	"cli/init.go: os.OpenFile":                       "only writes",
-	"cli/proxy.go: os/exec.CommandContext":           "starts the server that the caller names",
-	"cli/lint.go: path/filepath.WalkDir":             "lists the names of machine files in a folder, and reads nothing of them",
-	"cli/internal/serving/callers.go: os.OpenFile":   "writes the key of the computer, where there is none",
-	"internal/proxy/log.go: os.OpenFile":             "appends to a log, and reads at a start what it has written itself",
-	"store/file.go: os.OpenFile":                     "makes the file of a store, which SQLite reads",
-	"store/testdata/stores/make.go: os.ReadFile":     "makes test data, and is no part of the program",
+	"agent/internal/process/process.go: os/exec.Command":        "starts the program of an agent",
+	"agent/internal/process/group_linux.go: os.ReadFile":        "reads of processes which session is theirs, and what came from what",
+	"agent/internal/process/group_linux.go: path/filepath.Glob": "lists the ids of processes",
+	"agent/scripted/bash.go: os/exec.CommandContext":            "runs the command of a script, once it was permitted",
+	"agent/scripted/perform.go: os.OpenRoot":                    "reads and writes in the working folder what a script says, once it was permitted",
+	"internal/cassette/cassette.go: os.ReadDir":                 "lists the names in a folder, and reads nothing of the files",
+	"internal/cassette/order.go: os.OpenFile":                   "only writes",
+	"cli/internal/command/files.go: os.ReadDir":                 "lists names for a hint",
+	"cli/init.go: os.OpenFile":                                  "only writes",
+	"cli/proxy.go: os/exec.CommandContext":                      "starts the server that the caller names",
+	"cli/lint.go: path/filepath.WalkDir":                        "lists the names of machine files in a folder, and reads nothing of them",
+	"cli/internal/serving/callers.go: os.OpenFile":              "writes the key of the computer, where there is none",
+	"internal/proxy/log.go: os.OpenFile":                        "appends to a log, and reads at a start what it has written itself",
+	"store/file.go: os.OpenFile":                                "makes the file of a store, which SQLite reads",
+	"store/testdata/stores/make.go: os.ReadFile":                "makes test data, and is no part of the program",
 }
 
 // opening are the functions of os and io/ioutil that open a file or list a folder.

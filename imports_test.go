@@ -51,6 +51,7 @@ var ladder = map[string][]string{
 	"runner":                    {"internal/collapse", "internal/planning", "internal/refusal", "internal/cases", "internal/lru", "internal/deadline", "internal/lessons", "internal/tenants", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "internal/truth", "arbiter", "session", "strategies"},
 	"agent":                     {},
 	"agent/scripted":            {"agent"},
+	"agent/internal/process":    {"agent"},
 	"permit":                    {"internal/jsontext", "internal/packs", "internal/section", "machine", "runner", "session", "specialist"},
 	"internal/lint":             {"internal/planning", "machine", "internal/trust", "session", "runner"},
 	"explain":                   {"internal/collapse", "internal/planning", "exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
