@@ -62,9 +62,17 @@ func printBack(args []string) {
 }
 
 func stubborn([]string) {
-	signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
+	c := deaf()
 	fmt.Println("ready")
-	select {}
+	for range c {
+	}
+}
+
+// deaf takes signals, so that they do not end the program.
+func deaf() <-chan os.Signal {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	return c
 }
 
 // polite ends by SIGTERM, not at the end of its input.
@@ -100,14 +108,15 @@ func family(args []string) {
 
 // hold keeps a fifo open for writing, whatever it is sent but SIGKILL.
 func hold(args []string) {
-	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	c := deaf()
 	f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println("held")
 	defer runtime.KeepAlive(f)
-	select {}
+	for range c {
+	}
 }
 
 // stream prints as many MB of lines as it is told.
@@ -130,9 +139,12 @@ func host(args []string) {
 	<-p.Gone()
 }
 
+// grace is long enough for a program to do what it does at once, on a busy machine.
+const grace = 500 * time.Millisecond
+
 func config(session, name string, args ...string) process.Config {
 	self, _ := os.Executable()
-	return process.Config{Path: self, Args: args, Env: []string{program + "=" + name, "GORACE=atexit_sleep_ms=0"}, Session: session, Grace: 100 * time.Millisecond,
+	return process.Config{Path: self, Args: args, Env: []string{program + "=" + name, "GORACE=atexit_sleep_ms=0"}, Session: session, Grace: grace,
 		Line: func(line []byte) { fmt.Println(string(line)) }}
 }
 
@@ -263,8 +275,8 @@ func TestLadder(t *testing.T) {
 		signal string
 		least  time.Duration
 	}{
-		"polite":   {false, 7, "", 100 * time.Millisecond},
-		"stubborn": {false, -1, "killed", 200 * time.Millisecond},
+		"polite":   {false, 7, "", grace},
+		"stubborn": {false, -1, "killed", 2 * grace},
 		"now":      {true, -1, "killed", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
