@@ -3,6 +3,7 @@ package permit
 import (
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -77,8 +78,8 @@ type Config struct {
 	Waits func(*session.Session)
 }
 
-// Ask answers a prompt. If ctx ends while a human is waited for, the prompt is withdrawn: its
-// session is stopped, and a later ruling is not delivered. After an error, and with an Answer
+// Ask answers a prompt. If ctx ends while a human is waited for, the prompt is withdrawn: unless
+// another one waits for it, its session is stopped, and a later ruling is not delivered. After an error, and with an Answer
 // that has no Behavior, nothing is allowed.
 func (c Config) Ask(ctx context.Context, p Prompt) (Answer, error) {
 	secret, err := c.Runner.Store().Secret(ctx)
@@ -96,7 +97,7 @@ func (c Config) Ask(ctx context.Context, p Prompt) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	a := asking{Config: c, prompt: p, facts: f, ids: derive(secret, "the ids of permissions\n"+f.InputDigest+"\n"+p.AgentSession)}
+	a := asking{Config: c, prompt: p, facts: f, ids: derive(secret, "the ids of permissions\n"+f.InputDigest+"\n"+p.AgentSession), own: rand.Text()}
 	for {
 		s, err := a.join(ctx)
 		if err != nil {
@@ -122,6 +123,7 @@ type asking struct {
 	prompt Prompt
 	facts  facts
 	ids    []byte // from which the ids of its sessions are made
+	own    string // who asks, among all who wait for the same
 }
 
 // errUsed says that another has used what was allowed.
@@ -216,7 +218,7 @@ func (a *asking) over(ctx context.Context, s *session.Session) (bool, error) {
 		if !allows(s) || stale || a.expired(s) {
 			return true, nil
 		}
-		used, err := a.log(ctx, s)
+		used, err := a.log(ctx, s.ID)
 		return used.permission, err
 	}
 	return true, nil
@@ -298,7 +300,7 @@ func (a *asking) settle(ctx context.Context, s *session.Session) (Answer, error)
 	case errors.Is(err, errNobody):
 		return a.unanswered(ctx, s)
 	case ctx.Err() != nil:
-		_ = a.stop(ctx, s, "withdrawn") // or it has ended
+		_ = a.leave(ctx, s, "withdrawn") // or it has ended
 		return Answer{}, err
 	default:
 		return Answer{}, err
@@ -357,29 +359,37 @@ func (a *asking) await(ctx context.Context, s *session.Session) (*session.Sessio
 		patient, cancel = context.WithTimeoutCause(ctx, a.After, errNobody)
 		defer cancel()
 	}
-	waits := func(s *session.Session) error {
+	told := func(s *session.Session) error {
 		if a.Unanswered != Wait && a.After <= 0 {
 			return errNobody
+		}
+		if _, err := a.waits(ctx, s.ID, false); err != nil {
+			return err
 		}
 		if a.Waits != nil {
 			a.Waits(s)
 		}
 		return nil
 	}
-	now, err := Await(ctx, patient, a.Runner, s, waits)
+	now, err := Await(ctx, patient, a.Runner, s, told)
 	return now, err
 }
 
 // unanswered is what becomes of a prompt that nobody has answered in time.
 func (a *asking) unanswered(ctx context.Context, s *session.Session) (Answer, error) {
 	if a.Unanswered == Refuse {
-		switch err := a.stop(ctx, s, "unanswered"); {
+		switch err := a.leave(ctx, s, "unanswered"); {
 		case errors.Is(err, runner.ErrNotRunning): // it was answered after all
 			return Answer{}, errUsed
 		case err != nil:
 			return Answer{}, err
 		}
 		return Answer{Deny, "nobody has answered in time", nil, s.ID}, nil
+	}
+	if a.After > 0 { // it is no longer waited for, but kept
+		if _, err := a.waits(ctx, s.ID, true); err != nil {
+			return Answer{}, err
+		}
 	}
 	return Answer{Message: fmt.Sprintf("nobody has answered yet (session %s): do other work and ask again later, or hand over", s.ID), Session: s.ID}, nil
 }
@@ -411,7 +421,7 @@ func (a *asking) use(ctx context.Context, s *session.Session) (Answer, error) {
 			return Answer{}, fmt.Errorf("session %s: %w", s.ID, err)
 		}
 	}
-	log, err := a.log(ctx, s)
+	log, err := a.log(ctx, s.ID)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -437,16 +447,19 @@ const permissionUsed = "permission_used"
 
 // A usedLog is what the agent_log of a session says of its permission.
 type usedLog struct {
-	last       int64 // the number of the newest entry
-	permission bool  // it was used
+	last       int64            // the number of the newest entry
+	permission bool             // it was used
+	waiting    map[string]int64 // who waits for a human, by the entries that say so
 }
 
-func (a *asking) log(ctx context.Context, s *session.Session) (l usedLog, err error) {
-	for e, err := range a.Runner.Store().AgentLog(ctx, s.ID, 0) {
+func (a *asking) log(ctx context.Context, id specialist.SessionID) (usedLog, error) {
+	l := usedLog{waiting: map[string]int64{}}
+	for e, err := range a.Runner.Store().AgentLog(ctx, id, 0) {
 		if err != nil {
 			return l, err
 		}
 		l.last, l.permission = e.Seq, l.permission || e.Kind == permissionUsed
+		l.take(e, a.Now())
 	}
 	return l, nil
 }

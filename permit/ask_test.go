@@ -294,6 +294,49 @@ func TestWithdrawn(t *testing.T) {
 	})
 }
 
+// TestTheLastOneWithdraws: of several who wait for the same prompt, one that goes, or whose time
+// is up, leaves the question to the others; the last takes it along.
+func TestTheLastOneWithdraws(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Unanswered = permit.Wait
+		waits := make(chan specialist.SessionID, 4)
+		d.Waits = func(s *session.Session) { waits <- s.ID }
+		done := make(chan permit.Answer, 4)
+		begin := func(c permit.Config) (leave context.CancelFunc) {
+			ctx, leave := context.WithCancel(d.ctx)
+			go func() { a, _ := c.Ask(ctx, bash("make")); done <- a }()
+			<-waits
+			return leave
+		}
+		first, second := begin(d.Config), begin(d.Config)
+		hasty := d.Config
+		hasty.Unanswered, hasty.After = permit.Refuse, time.Minute
+		began := time.Now()
+		begin(hasty)
+		d.is(<-done, permit.Deny)
+		if time.Since(began) > time.Minute {
+			t.Errorf("refused after %s, want a minute", time.Since(began))
+		}
+		first()
+		id := (<-done).Session
+		parked := d.Config
+		parked.Unanswered = permit.Park
+		a, err := parked.Ask(d.ctx, bash("make"))
+		if d.is(a, ""); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := d.Runner.Session(d.ctx, a.Session); err != nil || s.Status != session.NeedsHuman {
+			t.Fatalf("with one that waits the session is %s (%v)", s.Status, err)
+		}
+		second()
+		<-done
+		if s, err := d.Runner.Session(d.ctx, a.Session); err != nil || s.Status != session.Stopped || !strings.Contains(s.Outcome().Reason, "withdrawn") {
+			t.Errorf("with none that waits the session is %s (%s, %v), of %s", s.Status, s.Outcome().Reason, err, id)
+		}
+	})
+}
+
 // TestAnswersOfAHuman: a late word is delivered as it was given: a refusal with its message, an
 // answer to a question.
 func TestAnswersOfAHuman(t *testing.T) {

@@ -252,13 +252,16 @@ func (f *permitFlags) answer(ctx context.Context, a *command.App, rules permit.R
 	case in.Event != "" && in.Event != event:
 		return fmt.Errorf("this is a hook for %s, not for %s", event, in.Event)
 	}
-	c, end, err := f.config(ctx, a, rules)
-	if err != nil {
-		return err
-	}
 	p := permit.Prompt{Agent: f.agent, AgentSession: in.SessionID, Tool: in.Tool, Input: in.Input, Cwd: in.Cwd, Suggestions: in.Suggestions}
-	answer, err := c.Ask(ctx, p)
-	if err = errors.Join(err, end()); err != nil {
+	answer, err := f.inTime(ctx, func(ctx context.Context) (permit.Answer, error) {
+		c, end, err := f.config(ctx, a, rules)
+		if err != nil {
+			return permit.Answer{}, err
+		}
+		answer, err := c.Ask(ctx, p)
+		return answer, errors.Join(err, end())
+	})
+	if err != nil {
 		return err
 	}
 	decision, err := f.decision(p, answer)
@@ -266,6 +269,45 @@ func (f *permitFlags) answer(ctx context.Context, a *command.App, rules permit.R
 		return err
 	}
 	return render.JSON(a.Out, map[string]any{"hookSpecificOutput": map[string]any{"hookEventName": event, "decision": decision}})
+}
+
+// How much later than it was asked for a refusal may come, if what is waited for is the store,
+// and how long a store has where a refusal is asked for at once.
+const (
+	overdue  = 200 * time.Millisecond
+	storeHas = 3 * time.Second
+)
+
+// inTime answers as ask does. Where time that is up means no, it refuses then, whatever ask is
+// doing, since a store that somebody else holds waits on its own: ask is told to end, and not
+// waited for.
+func (f *permitFlags) inTime(ctx context.Context, ask func(context.Context) (permit.Answer, error)) (permit.Answer, error) {
+	what, after, _ := f.patience() // it was checked
+	if what != permit.Refuse {
+		return ask(ctx)
+	}
+	if after == 0 {
+		after = storeHas
+	}
+	type outcome struct {
+		answer permit.Answer
+		err    error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan outcome, 1)
+	go func() {
+		answer, err := ask(ctx)
+		done <- outcome{answer, err}
+	}()
+	up := time.NewTimer(after + overdue)
+	defer up.Stop()
+	select {
+	case o := <-done:
+		return o.answer, o.err
+	case <-up.C:
+		return permit.Answer{Behavior: permit.Deny, Message: "nobody has answered in time"}, nil
+	}
 }
 
 // event is the one whose hooks are answered.
@@ -318,7 +360,7 @@ func (f *permitFlags) serve(ctx context.Context, a *command.App, rules permit.Ru
 	agentSession := uuid.NewString() // a client of MCP does not tell its own
 	return mcp.ServePermissions(ctx, version, a.In, a.Out, func(ctx context.Context, asked mcp.Prompted) (json.RawMessage, error) {
 		p := permit.Prompt{Agent: f.agent, AgentSession: agentSession, Tool: asked.Tool, Input: asked.Input, Cwd: cwd}
-		answer, err := c.Ask(ctx, p)
+		answer, err := f.inTime(ctx, func(ctx context.Context) (permit.Answer, error) { return c.Ask(ctx, p) })
 		if err != nil {
 			return nil, err
 		}
