@@ -24,8 +24,9 @@ import (
 // and what streams of events resume from and are told, and callbacks are about; and what jobs are asked for and come to;
 // and tenants, and where tokens may go; and the log of what agents do about sessions; and those by
 // which people sign in with a browser; and by what an agent's prompts are judged and answered; and
-// what a coding agent is told and tells (agent), whatever program it is.
-const maxNames = 1190
+// what a coding agent is told and tells (agent), whatever program it is; and where an
+// undertaking works and stands.
+const maxNames = 1200
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -83,6 +84,13 @@ var offered = map[string]string{
 
 	"strategies.Completion":        "a model of a program's own for truth gates",
 	"strategies.CompletionRequest": "a model of a program's own for truth gates",
+
+	"undertaking.AddWorktree":    "where a command begins and ends an undertaking",
+	"undertaking.LockTree":       "where a command begins and ends an undertaking",
+	"undertaking.ReadDump":       "where a command begins and ends an undertaking",
+	"undertaking.RemoveWorktree": "where a command begins and ends an undertaking",
+	"undertaking.TreeOf":         "where a command begins and ends an undertaking",
+	"undertaking.WriteDump":      "where a command begins and ends an undertaking",
 
 	"runner.CodeStaleQuestion": "a word of the log, for who reads it",
 	"runner.CodeStaleRound":    "a word of the log, for who reads it",

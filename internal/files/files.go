@@ -47,11 +47,13 @@ var (
 	Tokens       = Kind{"tokens of a server", 1 << 20}
 	// Permissions lists what agents may do.
 	Permissions = Kind{"permissions file", 1 << 20}
+	// Dump says where an undertaking stands.
+	Dump = Kind{"dump of an undertaking", 1 << 20}
 )
 
 // Kinds returns all kinds, for the documentation.
 func Kinds() []Kind {
-	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry, ServerKey, ServerConfig, Tokens, Permissions}
+	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry, ServerKey, ServerConfig, Tokens, Permissions, Dump}
 }
 
 // ErrTooLarge is wrapped if a file has more bytes than its kind.
