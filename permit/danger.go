@@ -65,7 +65,7 @@ var (
 	hubs = set("gh glab hub")
 	// keepers give out credentials, or change what lies elsewhere and is not brought back; and this
 	// program rules on what an agent asks.
-	keepers = set("dialai gpg gpg2 goreleaser semantic-release np svn aws gcloud az kubectl helm terraform tofu pulumi gsutil s3cmd rclone vercel surge wipefs dropdb")
+	keepers = set("dialai gpg gpg2 goreleaser semantic-release np svn aws gcloud az kubectl helm terraform tofu pulumi gsutil s3cmd rclone vercel surge wipefs dropdb ssh-copy-id")
 )
 
 // interpreters run code of other languages, by the short options that hold it.

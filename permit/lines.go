@@ -372,7 +372,7 @@ func (v *lines) movedOnce(again bool) {
 		}
 		name := program(c.words[0])
 		v.links = v.links || linkers[name]
-		v.passes = v.passes || v.loops || name == "xargs" || name == "gxargs" || name == "parallel"
+		v.passes = v.passes || v.loops || name == "xargs" || name == "gxargs" || name == "parallel" || name == "cpio"
 		if movers[name] {
 			v.movedBy(name, c.words[1:], again)
 			continue
@@ -405,7 +405,24 @@ func (v *lines) movedBy(name string, args []word, again bool) {
 	case len(args) == 0:
 		v.paths.moved(word{text: v.Home, known: v.Home != ""}, again)
 	default:
-		v.paths.moved(args[0], again)
+		if v.paths.moved(args[0], again); !args[0].known {
+			v.movedToAny(again)
+		}
+	}
+}
+
+// movedToAny takes up that the line may change to any folder that it names: d=/etc; cd $d.
+func (v *lines) movedToAny(again bool) {
+	named := v.others
+	for _, c := range v.commands {
+		named = append(slices.Clip(named), c.words[min(1, len(c.words)):]...)
+	}
+	for _, w := range named {
+		for _, part := range strings.Split(w.text, "=") {
+			if strings.HasPrefix(part, "/") && w.known && !v.paths.lost && isFolder(part) {
+				v.paths.moved(word{text: part, known: true}, again)
+			}
+		}
 	}
 }
 

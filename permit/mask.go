@@ -20,7 +20,7 @@ import (
 const redacted = "[redacted:named_secret]"
 
 // secretMembers are names of members and options whose value is a secret, without _ and -.
-var secretMembers = set("password passwd passphrase pass pwd secret token apikey authorization proxyauthorization accesstoken authtoken refreshtoken idtoken clientsecret secretkey privatekey accesskey secretaccesskey sessiontoken bearertoken xapikey httppassword proxypassword ftppassword registrytoken")
+var secretMembers = set("password passwd passphrase pass pwd secret token apikey authorization proxyauthorization accesstoken authtoken refreshtoken idtoken clientsecret secretkey privatekey accesskey secretaccesskey sessiontoken bearertoken xapikey httppassword proxypassword ftppassword registrytoken oauth2bearer")
 
 var joints = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
 
@@ -40,9 +40,13 @@ func secretVariable(name string) bool {
 // Forms in which a text of any kind holds a password: what comes before it is the first group.
 var (
 	inAddress = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@'"<>]*:)([^\s/'"<>]+)@`)
-	inHeader  = regexp.MustCompile(`(?i)(\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:(?:basic|bearer|token|digest|negotiate|apikey)\s+)?|\b(?:x-)?(?:api-key|auth-token|access-token)["']?\s*:\s*["']?|\bprivate-token["']?\s*:\s*["']?)([A-Za-z0-9+/=._~-]{3,}[^\s'"\\,]*)`)
+	inHeader  = regexp.MustCompile(`(?i)(\b(?:proxy-)?authorization["']?\s*[:=][\s\\]*["']?(?:(?:basic|bearer|token|digest|negotiate|apikey)[\s\\]+)?|\b(?:x-)?(?:api-key|auth-token|access-token)["']?\s*:\s*["']?|\b(?:private-token|cookie)["']?\s*:\s*["']?)([A-Za-z0-9+/=._~-]{3,}[^\s'"\\,]*)`)
 	inMember  = regexp.MustCompile(`(\\?"([A-Za-z_.-]+)\\?"\s*:\s*\\?")((?:[^"\\]|\\[^"])*)`)
-	inForm    = regexp.MustCompile(`(?i)((?:^|[?&;\s'"])([A-Za-z0-9_.-]+)=)([^&\s'"]+)`)
+	inForm    = regexp.MustCompile(`(?i)((?:^|[?&;,=\s'"])([A-Za-z0-9_.-]+)=)([^&\s'"]+)`)
+	inLine    = regexp.MustCompile(`(?m)(^\s*(?:export\s+)?([A-Z0-9_]+)=["']?)([^\s"']+)`)
+	inBody    = regexp.MustCompile(`(?m)(^\s*([A-Za-z0-9_.-]+):\s+["']?)([^\s"']+)`)
+	inSent    = regexp.MustCompile(`(\b(?:echo|printf)\s+(?:-n\s+)?["']?)([^\s"'|;&]+)(["']?\s*\|[^|;&]*(?:--password-stdin|\bsudo\s+(?:-\S+\s+)*-S))`)
+	inShare   = regexp.MustCompile(`(\s-U\s*[^\s%]+%)([^\s'"]+)`)
 	inOption  = regexp.MustCompile(`(?i)(--?([a-z][a-z-]*)[= ]\s*)("[^"]*"|'[^']*'|[^\s'";|&]+)`)
 	inClient  = regexp.MustCompile(`(\b(?:mysql|mariadb|sshpass|mysqldump|mysqladmin)\b[^\n;|&]*?\s-p\s?)([^\s'";|&]+)`)
 	inUser    = regexp.MustCompile(`(\s(?:-u|--user|-U|--proxy-user)[= ]?\s*["']?[^\s:'"]*:)([^\s'"]+)`)
@@ -66,12 +70,19 @@ func hide(text string, form *regexp.Regexp, named bool) string {
 
 // hidePasswords replaces the passwords in a text of any kind.
 func hidePasswords(text string) string {
-	return hide(hide(hide(text, inAddress, false), inHeader, false), inMember, true)
+	return hide(hide(hide(hide(text, inAddress, false), inHeader, false), inMember, true), inLine, true)
 }
 
 // maskLine replaces the passwords in a line of shell.
 func maskLine(line string) string {
-	return hide(hidePasswords(maskWords(line, 0)), inForm, true)
+	line = hide(hide(hide(hidePasswords(maskWords(line, 0)), inForm, true), inShare, false), inBody, true)
+	return inSent.ReplaceAllStringFunc(line, func(found string) string {
+		m := inSent.FindStringSubmatch(found)
+		if reference.MatchString(m[2]) {
+			return found
+		}
+		return m[1] + redacted + m[3]
+	})
 }
 
 // maskWords replaces those that the commands of a line are given.
@@ -193,7 +204,7 @@ func (e *edits) hide(w *syntax.Word, after int) {
 var givesPassword = map[string]struct{ joined, apart string }{
 	"mysql": {joined: "p"}, "mysqldump": {joined: "p"}, "mysqladmin": {joined: "p"}, "mysqlimport": {joined: "p"}, "mysqlshow": {joined: "p"}, "mysqlcheck": {joined: "p"}, "mariadb": {joined: "p"}, "mariadb-dump": {joined: "p"}, "mycli": {joined: "p", apart: "p"},
 	"sshpass": {"p", "p"}, "mongo": {"", "p"}, "mongosh": {"", "p"}, "mongodump": {"", "p"}, "redis-cli": {"a", "a"},
-	"7z": {joined: "p"}, "7za": {joined: "p"}, "zip": {"P", "P"}, "unzip": {"P", "P"}, "sqlcmd": {"P", "P"}, "bcp": {"P", "P"}, "ldapsearch": {"w", "w"}, "ldapmodify": {"w", "w"}, "ldapadd": {"w", "w"}, "cqlsh": {"p", "p"}, "influx": {"", "p"}, "twine": {"", "p"}, "htpasswd": {},
+	"7z": {joined: "p"}, "7za": {joined: "p"}, "zip": {"P", "P"}, "unzip": {"P", "P"}, "sqlcmd": {"P", "P"}, "bcp": {"P", "P"}, "ldapsearch": {"w", "w"}, "ldapmodify": {"w", "w"}, "ldapadd": {"w", "w"}, "cqlsh": {"p", "p"}, "openssl": {"", "kK"}, "influx": {"", "p"}, "twine": {"", "p"}, "htpasswd": {},
 }
 
 // logsIn are those of which that is so after login alone.
@@ -221,7 +232,7 @@ func secretsIn(words []string) map[int]int {
 				found[i] = at
 			case apart && next < len(words) && !strings.HasPrefix(words[next], "-"):
 				found[next] = 0
-				if userOption(w) {
+				if userOption(w) || program == "curl" && strings.HasSuffix(w, "u") {
 					if found[next] = strings.IndexByte(words[next], ':') + 1; found[next] == 0 {
 						delete(found, next)
 					}
@@ -242,7 +253,10 @@ func userOption(w string) bool {
 
 // passwordOf says where in an argument a password begins, or that the next one is it.
 func passwordOf(w, program, joined, apart string) (at int, next bool) {
-	name, _, assigned := strings.Cut(w, "=")
+	name, value, assigned := strings.Cut(w, "=")
+	if inner, _, ok := strings.Cut(value, "="); ok && strings.HasPrefix(w, "-") && secretVariable(inner) { // --from-literal=password=…
+		return len(name) + len(inner) + 2, false
+	}
 	bare := strings.TrimLeft(name, "-")
 	web := program == "curl" || program == "wget"
 	switch {
@@ -256,7 +270,7 @@ func passwordOf(w, program, joined, apart string) (at int, next bool) {
 		return len("pass:"), false
 	case strings.HasPrefix(w, "-") && len(bare) > 1 && !assigned && isSecretMember(bare):
 		return 0, true
-	case web && userOption(w):
+	case web && (userOption(w) || program == "curl" && len(w) > 2 && w[0] == '-' && w[1] != '-' && strings.HasSuffix(w, "u") && strings.Trim(w[1:], "sSfLkvgiIu#0123456") == ""):
 		return 0, true
 	case web && strings.HasPrefix(w, "-u") && strings.Contains(w, ":"):
 		return strings.IndexByte(w, ':') + 1, false

@@ -164,8 +164,30 @@ func (l *look) kind() string {
 	}
 	if member, ok := pathReaders[l.prompt.Tool]; ok {
 		l.reads(member)
+	} else if l.runsDanger() {
+		return kindDangerous
 	}
 	return kindOther
+}
+
+// runsDanger reports whether a tool that nobody knows is given what would be dangerous as a
+// line of shell.
+func (l *look) runsDanger() bool {
+	v := &lines{look: l}
+	for _, m := range l.input.Members() {
+		if !slices.Contains([]string{"command", "cmd", "script", "code", "shell", "args", "argv"}, strings.ToLower(m.Name)) {
+			continue
+		}
+		var argv []string
+		text, _ := l.text(m.Name)
+		if json.Unmarshal(m.Value, &argv) == nil {
+			text = strings.Join(argv, " ")
+		}
+		if v.holdsDanger(text) {
+			return true
+		}
+	}
+	return false
 }
 
 // tools are those that agents have, by what they do.

@@ -23,8 +23,28 @@ var (
 
 // pipe takes up what one side of a pipe, or a file, has for a program that sends.
 func (r *reader) pipe(n *syntax.BinaryCmd) {
-	if (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) && r.sends(n.Y) {
+	switch {
+	case n.Op != syntax.Pipe && n.Op != syntax.PipeAll || !r.sends(n.Y):
+	case len(r.s.away) > maxCommands: // more than anybody looks at
+		r.s.away = append(r.s.away, word{text: "…"})
+	default:
 		r.sent(n.X)
+	}
+}
+
+// redirected takes up what redirections have a statement send.
+func (r *reader) redirected(n *syntax.Stmt) {
+	if n.Cmd == nil || len(n.Redirs) == 0 {
+		return
+	}
+	sends := r.sends(n.Cmd)
+	for _, to := range n.Redirs {
+		if sends {
+			r.read(to)
+		}
+		if r.sends(to) { // cat x > >(nc host 80)
+			r.sent(n.Cmd)
+		}
 	}
 }
 
@@ -40,6 +60,7 @@ func (r *reader) sends(n syntax.Node) (found bool) {
 			words = append(words, r.words(w)...)
 		}
 		name := program(words[0])
+		found = found || r.s.functions[words[0].text]
 		if _, carries := carriers[name]; !carries && !shells[name] && name != "openssl" && name != "" {
 			words = words[:1]
 		}
@@ -68,10 +89,27 @@ func (r *reader) sent(n syntax.Node) {
 	})
 }
 
-// read takes up the file that a redirection reads.
+// read takes up the file that a redirection reads, or a text of which nobody knows what it
+// comes to.
 func (r *reader) read(n *syntax.Redirect) {
-	if n.Op == syntax.RdrIn || n.Op == syntax.RdrInOut {
-		r.s.away = append(r.s.away, r.words(n.Word)...)
+	from := n.Word
+	switch n.Op {
+	case syntax.RdrIn, syntax.RdrInOut:
+		r.s.away = append(r.s.away, r.words(from)...)
+		return
+	case syntax.Hdoc, syntax.DashHdoc:
+		from = n.Hdoc
+	case syntax.WordHdoc:
+	default:
+		return
+	}
+	if from == nil {
+		return
+	}
+	for _, w := range r.words(from) {
+		if !w.known {
+			r.s.away = append(r.s.away, w)
+		}
 	}
 }
 

@@ -58,6 +58,8 @@ type script struct {
 	sent     bool                  // opens a connection
 	away     []word                // that say what is sent away
 	bodies   map[*syntax.Word]bool // of here-documents
+
+	functions map[string]bool // names of those that are declared
 }
 
 var errUnread = errors.New("cannot be read")
@@ -84,7 +86,7 @@ func (r reader) readScript(text string) (s *script, err error) {
 		return nil, errUnread
 	}
 	r.source = text
-	r.s = &script{assigned: map[string]bool{}, read: map[string]bool{}, plain: true, bodies: map[*syntax.Word]bool{}}
+	r.s = &script{assigned: map[string]bool{}, read: map[string]bool{}, plain: true, bodies: map[*syntax.Word]bool{}, functions: map[string]bool{}}
 	r.names(file)
 	if r.s.assigned["HOME"] || r.s.strange {
 		r.home = ""
@@ -152,6 +154,9 @@ func (r *reader) names(file *syntax.File) {
 			s.plain = false
 		case *syntax.FuncDecl:
 			s.plain, s.strange, s.loops = false, true, true
+			if n.Name != nil {
+				s.functions[n.Name.Value] = true
+			}
 		default:
 			s.plain, s.strange = false, true
 		}
@@ -183,10 +188,8 @@ func (r *reader) statement(n *syntax.Stmt, args map[*syntax.Word]bool) {
 	c := command{}
 	for _, to := range n.Redirs {
 		r.redirect(to, &c, args)
-		if n.Cmd != nil && r.sends(n.Cmd) {
-			r.read(to)
-		}
 	}
+	r.redirected(n)
 	switch cmd := n.Cmd.(type) {
 	case *syntax.CallExpr:
 		c.assigns = len(cmd.Assigns) > 0
