@@ -51,6 +51,8 @@ var ladder = map[string][]string{
 	"runner":                    {"internal/collapse", "internal/planning", "internal/refusal", "internal/cases", "internal/lru", "internal/deadline", "internal/lessons", "internal/tenants", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "internal/truth", "arbiter", "session", "strategies"},
 	"agent":                     {},
 	"agent/scripted":            {"agent"},
+	"agent/agenttest":           {"agent"},
+	"agent/claude":              {"agent", "agent/internal/process"},
 	"agent/internal/process":    {"agent"},
 	"permit":                    {"internal/jsontext", "internal/packs", "internal/section", "machine", "runner", "session", "specialist"},
 	"undertaking":               {"exact", "internal/files", "specialist"},

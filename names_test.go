@@ -24,9 +24,7 @@ import (
 // and what streams of events resume from and are told, and callbacks are about; and what jobs are asked for and come to;
 // and tenants, and where tokens may go; and the log of what agents do about sessions; and those by
 // which people sign in with a browser; and by what an agent's prompts are judged and answered; and
-// what a coding agent is told and tells (agent), whatever program it is; and where an
-// undertaking works and stands.
-const maxNames = 1200
+const maxNames = 1320
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -48,7 +46,16 @@ var offered = map[string]string{
 
 	"runner.PartDecide": "a part of a step among others, for who traces them",
 
-	"agent/scripted.New": "an agent for tests and demonstrations",
+	"agent/agenttest.All":       "tests of programs that drive coding agents",
+	"agent/agenttest.Allow":     "tests of programs that drive coding agents",
+	"agent/agenttest.ClaudeEnv": "tests of programs that drive coding agents",
+	"agent/agenttest.Open":      "tests of programs that drive coding agents",
+	"agent/agenttest.Program":   "tests of programs that drive coding agents",
+	"agent/agenttest.Prompt":    "tests of programs that drive coding agents",
+	"agent/agenttest.Start":     "tests of programs that drive coding agents",
+	"agent/agenttest.Uses":      "tests of programs that drive coding agents",
+	"agent/claude.New":          "drives Claude Code: the command line does not yet",
+	"agent/scripted.New":        "an agent for tests and demonstrations",
 
 	"client.Now": "calls a server: see its example",
 

@@ -25,11 +25,11 @@ func TestTurn(t *testing.T) {
 		cwd := t.TempDir()
 		began := time.Now()
 		h := open(t, a, agent.Spec{ID: "s/orch-1", As: "orch", Cwd: cwd, Tools: submit}, nil)
-		h.say(agent.Message{ID: "m1"})
+		h.Say(agent.Message{ID: "m1"})
 		synctest.Wait()
 		time.Sleep(time.Hour)
-		h.close()
-		same(t, h.events(),
+		h.End()
+		same(t, h.Words(),
 			`opened {"agent":"scripted:s.jsonl","version":"1","model":"script","capabilities":{"resume":true,"hook_notice":true,"block_compaction":false,"probe":true,"live_usage":true,"cost":true,"subagent_ids":true,"spawn_limits":true,"permission":true},"session_id":"scripted-s/orch-1","window":0,"ceiling":0,"resumed":false}`,
 			`receipt {"msg_id":"m1","state":"queued"}`,
 			`turn_started {}`,
@@ -45,10 +45,8 @@ func TestTurn(t *testing.T) {
 			`receipt {"msg_id":"m1","state":"completed"}`,
 			`turn_done {"outcome":"done","text":"Tests first.","session_id":"scripted-s/orch-1","turn":1}`,
 			`exited {"code":0}`)
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.told[4].At.Sub(began) != 250*time.Millisecond {
-			t.Errorf("the text came after %v", h.told[4].At.Sub(began))
+		if took := h.Told()[4].At.Sub(began); took != 250*time.Millisecond {
+			t.Errorf("the text came after %v", took)
 		}
 		if text, err := os.ReadFile(filepath.Join(cwd, "d/a.txt")); string(text) != "a" {
 			t.Errorf("a.txt: %q, %v", text, err)
@@ -64,9 +62,9 @@ func TestPlace(t *testing.T) {
 		var taken []int
 		turn := func(a agent.Agent, as string) string {
 			h := open(t, a, agent.Spec{ID: as, As: as, Taken: taken}, nil)
-			h.say(agent.Message{})
+			h.Say(agent.Message{})
 			synctest.Wait()
-			h.close()
+			h.End()
 			done := all[agent.Done](h)[0]
 			if done.Outcome != agent.Finished {
 				t.Fatalf("%+v", done)
@@ -94,8 +92,8 @@ func TestPlace(t *testing.T) {
 // turn has its end, and an open permission is withdrawn.
 func TestCutOff(t *testing.T) {
 	for name, cut := range map[string]func(*host){
-		"close":     func(h *host) { h.close() },
-		"interrupt": func(h *host) { _ = h.session.Interrupt(context.Background()); synctest.Wait(); h.close() },
+		"close":     func(h *host) { h.End() },
+		"interrupt": func(h *host) { _ = h.Session.Interrupt(context.Background()); synctest.Wait(); h.End() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -109,24 +107,24 @@ func TestCutOff(t *testing.T) {
 					}
 					return allow(e)
 				})
-				h.say(agent.Message{})
+				h.Say(agent.Message{})
 				synctest.Wait()
 				cut(h)
-				same(t, h.events(agent.KindPermission, agent.KindWithdrawn, agent.KindDone, agent.KindExited),
+				same(t, h.Words(agent.KindPermission, agent.KindWithdrawn, agent.KindDone, agent.KindExited),
 					`permission {"ask":"`+ask+`","tool":"Bash","input":{"command":"touch x"},"tool_use_id":"use-1"}`,
 					`withdrawn {"ask":"`+ask+`"}`,
 					`turn_done {"outcome":"cancelled","text":"1","session_id":"scripted-s"`+map[string]string{"close": "", "interrupt": `,"turn":1`}[name]+`}`,
 					`exited {"code":0}`)
-				if err := h.session.Answer(context.Background(), agent.Reply{To: ask, Allow: true}); !errors.Is(err, agent.ErrClosed) {
+				if err := h.Session.Answer(context.Background(), agent.Reply{To: ask, Allow: true}); !errors.Is(err, agent.ErrClosed) {
 					t.Errorf("a late answer: %v", err)
 				}
 				if _, err := os.Stat(filepath.Join(cwd, "x")); err == nil {
 					t.Error("the tool was used")
 				}
 				next := open(t, a, agent.Spec{ID: "s2", Cwd: t.TempDir()}, nil)
-				next.say(agent.Message{})
+				next.Say(agent.Message{})
 				synctest.Wait()
-				next.close()
+				next.End()
 				if got, want := all[agent.Done](next)[0].Text, map[string]string{"close": "1", "interrupt": "2"}[name]; got != want {
 					t.Errorf("then %q is played, want %q", got, want)
 				}
@@ -141,36 +139,36 @@ func TestEndings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := script(t, `{"text":"1","end":"hang"}`, `{"text":"2","end":"full"}`, `{"text":"3","end":"crash"}`)
 		h := open(t, a, agent.Spec{ID: "s"}, nil)
-		h.say(agent.Message{})
+		h.Say(agent.Message{})
 		synctest.Wait()
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
 		if got := all[agent.Done](h); len(got) > 0 {
 			t.Fatalf("a hanging turn ended: %+v", got)
 		}
-		if err := h.session.Interrupt(context.Background()); err != nil {
+		if err := h.Session.Interrupt(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			h.say(agent.Message{Deliver: agent.After})
+			h.Say(agent.Message{Deliver: agent.After})
 		}
 		synctest.Wait()
-		h.close()
-		same(t, h.events(agent.KindDone),
+		h.End()
+		same(t, h.Words(agent.KindDone),
 			`turn_done {"outcome":"cancelled","text":"1","session_id":"scripted-s","turn":1}`,
 			`turn_done {"outcome":"full","text":"2","problem":"the script says so","session_id":"scripted-s","turn":2}`,
 			`turn_done {"outcome":"full","problem":"the script says so","session_id":"scripted-s"}`)
 
 		h = open(t, a, agent.Spec{ID: "t", Resume: "scripted-s"}, nil)
-		h.say(agent.Message{})
-		<-h.done
-		same(t, h.events(agent.KindDone, agent.KindExited),
+		h.Say(agent.Message{})
+		<-h.Ended()
+		same(t, h.Words(agent.KindDone, agent.KindExited),
 			`turn_done {"outcome":"crashed","text":"3","problem":"the script says so","session_id":"scripted-s","turn":3}`,
 			`exited {"code":1}`)
-		if err := h.session.Send(context.Background(), agent.Message{Content: "x"}); !errors.Is(err, agent.ErrClosed) {
+		if err := h.Session.Send(context.Background(), agent.Message{Content: "x"}); !errors.Is(err, agent.ErrClosed) {
 			t.Errorf("send after a crash: %v", err)
 		}
-		h.close()
+		h.End()
 		if !all[agent.Opened](h)[0].Resumed {
 			t.Error("it says that it is new")
 		}
@@ -181,12 +179,12 @@ func TestEndings(t *testing.T) {
 func TestSteerAfterInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, script(t, `{"text":"1","end":"hang"}`, `{"text":"2"}`), agent.Spec{ID: "s"}, nil)
-		h.say(agent.Message{ID: "a"})
+		h.Say(agent.Message{ID: "a"})
 		synctest.Wait()
-		_ = h.session.Interrupt(context.Background())
-		h.say(agent.Message{ID: "b"})
+		_ = h.Session.Interrupt(context.Background())
+		h.Say(agent.Message{ID: "b"})
 		synctest.Wait()
-		h.close()
+		h.End()
 		if done := all[agent.Done](h); len(done) != 2 || done[1].Text != "2" {
 			t.Errorf("%+v", done)
 		}
@@ -204,14 +202,14 @@ func TestInterruptWins(t *testing.T) {
 			h = open(t, script(t, `{"tools":[{"tool":"Write","input":{"file_path":"x","content":"x"}}]}`), agent.Spec{ID: "s", Cwd: cwd}, func(e agent.Event) (agent.Reply, bool) {
 				if _, ok := e.Body.(agent.Permission); ok {
 					<-ready
-					_ = h.session.Interrupt(context.Background())
+					_ = h.Session.Interrupt(context.Background())
 				}
 				return allow(e)
 			})
 			close(ready)
-			h.say(agent.Message{})
+			h.Say(agent.Message{})
 			synctest.Wait()
-			h.close()
+			h.End()
 			if _, err := os.Stat(filepath.Join(cwd, "x")); err == nil {
 				t.Fatal("it was done")
 			}
@@ -233,15 +231,15 @@ func TestDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := script(t, `{"text":"1","wait_ms":1000}`, `{"text":"2","wait_ms":1000}`, `{"text":"3"}`)
 		h := open(t, a, agent.Spec{ID: "s"}, nil)
-		h.say(agent.Message{ID: "first"})
+		h.Say(agent.Message{ID: "first"})
 		synctest.Wait()
-		h.say(agent.Message{ID: "after", Deliver: agent.After})
-		h.say(agent.Message{ID: "steer"})
+		h.Say(agent.Message{ID: "after", Deliver: agent.After})
+		h.Say(agent.Message{ID: "steer"})
 		time.Sleep(1500 * time.Millisecond)
-		h.say(agent.Message{ID: "now", Deliver: agent.Now})
+		h.Say(agent.Message{ID: "now", Deliver: agent.Now})
 		time.Sleep(time.Hour)
-		h.close()
-		same(t, h.events(agent.KindReceipt, agent.KindDone),
+		h.End()
+		same(t, h.Words(agent.KindReceipt, agent.KindDone),
 			`receipt {"msg_id":"first","state":"queued"}`,
 			`receipt {"msg_id":"first","state":"started"}`,
 			`receipt {"msg_id":"after","state":"queued"}`,
@@ -263,13 +261,13 @@ func TestDelivery(t *testing.T) {
 // TestBadMessage: what cannot be sent is refused.
 func TestBadMessage(t *testing.T) {
 	h := open(t, script(t), agent.Spec{ID: "s"}, nil)
-	defer h.close()
+	defer h.End()
 	for _, m := range []agent.Message{{}, {Content: "x", Deliver: "soon"}} {
-		if err := h.session.Send(context.Background(), m); err == nil {
+		if err := h.Session.Send(context.Background(), m); err == nil {
 			t.Errorf("%+v is sent", m)
 		}
 	}
-	if err := h.session.Answer(context.Background(), agent.Reply{To: "ask-1"}); !errors.Is(err, agent.ErrStale) {
+	if err := h.Session.Answer(context.Background(), agent.Reply{To: "ask-1"}); !errors.Is(err, agent.ErrStale) {
 		t.Errorf("an answer to nothing: %v", err)
 	}
 }
@@ -301,9 +299,9 @@ func TestRefusals(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cwd := t.TempDir()
 				h := open(t, script(t, `{"tools":[{"tool":"Bash","input":{"command":"touch x"}}]}`), agent.Spec{ID: "s", Cwd: cwd, OwnTools: c.own}, c.reply)
-				h.say(agent.Message{})
+				h.Say(agent.Message{})
 				synctest.Wait()
-				h.close()
+				h.End()
 				done := all[agent.ToolDone](h)[0]
 				if done.OK || done.Output != c.want {
 					t.Errorf("%+v, want %q", done, c.want)
@@ -353,9 +351,9 @@ func TestTools(t *testing.T) {
 				}
 				return r, ok
 			})
-			h.say(agent.Message{})
+			h.Say(agent.Message{})
 			got := <-ended
-			h.close()
+			h.End()
 			if got.OK != c.ok || !strings.Contains(got.Output, c.output) {
 				t.Errorf("%+v, want %v with %q", got, c.ok, c.output)
 			}
@@ -367,9 +365,9 @@ func TestTools(t *testing.T) {
 func TestNoFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, script(t, `{"tools":[{"tool":"Bash","input":{"command":"pwd"}}]}`), agent.Spec{ID: "s"}, nil)
-		h.say(agent.Message{})
+		h.Say(agent.Message{})
 		synctest.Wait()
-		h.close()
+		h.End()
 		if done := all[agent.ToolDone](h)[0]; done.OK {
 			t.Errorf("%+v", done)
 		}
@@ -380,7 +378,7 @@ func TestNoFolder(t *testing.T) {
 func TestBashLeavesNothing(t *testing.T) {
 	cwd := t.TempDir()
 	h := open(t, script(t, `{"tools":[{"tool":"Bash","input":{"command":"mkfifo fifo && { sleep 600 > fifo & } && echo > fifo"}}]}`), agent.Spec{ID: "s", Cwd: cwd}, nil)
-	h.say(agent.Message{})
+	h.Say(agent.Message{})
 	for {
 		if f, err := os.Open(filepath.Join(cwd, "fifo")); err == nil {
 			text, err := io.ReadAll(f) // until nobody holds it open
@@ -388,7 +386,7 @@ func TestBashLeavesNothing(t *testing.T) {
 				t.Errorf("%q, %v", text, err)
 			}
 			_ = f.Close()
-			h.close()
+			h.End()
 			return
 		}
 	}
@@ -399,14 +397,14 @@ func TestInterruptBash(t *testing.T) {
 	cwd := t.TempDir()
 	fifo := filepath.Join(cwd, "fifo")
 	h := open(t, script(t, `{"tools":[{"tool":"Bash","input":{"command":"mkfifo fifo && { sleep 600 > fifo & } && sleep 600"}}]}`), agent.Spec{ID: "s", Cwd: cwd}, nil)
-	h.say(agent.Message{})
+	h.Say(agent.Message{})
 	for {
 		if f, err := os.Open(fifo); err == nil { // waits until both have begun
 			defer func() { _ = f.Close() }()
-			if err := h.session.Interrupt(context.Background()); err != nil {
+			if err := h.Session.Interrupt(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			h.close()
+			h.End()
 			if n, err := f.Read(make([]byte, 1)); n != 0 || err == nil { // until whoever writes has ended
 				t.Errorf("read %d, %v", n, err)
 			}
@@ -426,10 +424,10 @@ func TestSubagent(t *testing.T) {
 			}
 			return allow(e)
 		})
-		h.say(agent.Message{})
+		h.Say(agent.Message{})
 		synctest.Wait()
-		h.close()
-		same(t, h.events(agent.KindSubagent, agent.KindToolDone, agent.KindToolCall),
+		h.End()
+		same(t, h.Words(agent.KindSubagent, agent.KindToolDone, agent.KindToolCall),
 			`subagent {"task_id":"task-use-1","description":"outer","depth":1}`,
 			`tool_done {"tool_use_id":"use-3","ok":false,"ms":0,"output":"refused: too deep"}`,
 			`tool_call {"call":"use-6","tool":"submit","input":{"transition":"complete"},"parent":"use-1"}`,
@@ -444,15 +442,15 @@ func TestMeter(t *testing.T) {
 		a := script(t, `{"used":10,"cost_usd":0.25}`, `{"cost_usd":0.5}`, `{"used":20,"window":1000}`)
 		h := open(t, a, agent.Spec{ID: "s"}, nil)
 		for range 3 {
-			h.say(agent.Message{Deliver: agent.After})
+			h.Say(agent.Message{Deliver: agent.After})
 		}
 		synctest.Wait()
-		u, err := h.session.(agent.Meter).Usage(context.Background())
+		u, err := h.Session.(agent.Meter).Usage(context.Background())
 		if err != nil || u.Used != 20 || u.Ceiling != 1000 || *u.CostUSD != 0.75 || u.Tokens.In != 30 {
 			t.Errorf("%+v, %v", u, err)
 		}
-		h.close()
-		same(t, h.events(agent.KindUsage),
+		h.End()
+		same(t, h.Words(agent.KindUsage),
 			`usage {"used":10,"window":200000,"ceiling":200000,"tokens":{"in":10,"out":0,"cache_read":0,"cache_write":0},"cost_usd":0.25}`,
 			`usage {"used":10,"window":200000,"ceiling":200000,"tokens":{"in":10,"out":0,"cache_read":0,"cache_write":0},"cost_usd":0.75}`,
 			`usage {"used":20,"window":1000,"ceiling":1000,"tokens":{"in":30,"out":0,"cache_read":0,"cache_write":0},"cost_usd":0.75}`)

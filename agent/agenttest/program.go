@@ -1,0 +1,45 @@
+package agenttest
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// installed are the programs that .ci/agents installs.
+var installed = map[string]string{
+	"claude": "@anthropic-ai/claude-code-linux-x64/claude",
+	"codex":  "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+}
+
+// Program returns the path of an agent's program, claude or codex: the one that DIALAI_<NAME>_BIN names, else
+// that of .ci/agents. Where there is none the test is skipped; with DIALAI_REQUIRE_AGENTS=1 it
+// fails.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	variable := "DIALAI_" + strings.ToUpper(name) + "_BIN"
+	if path := os.Getenv(variable); path != "" {
+		return path
+	}
+	_, here, _, _ := runtime.Caller(0)
+	path := filepath.Join(filepath.Dir(here), "../../.tools/agents/node_modules", installed[name])
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if os.Getenv("DIALAI_REQUIRE_AGENTS") == "1" {
+		t.Fatalf("no %s binary: run .ci/agents, or set %s", name, variable)
+	}
+	t.Skipf("no %s binary: run .ci/agents, or set %s", name, variable)
+	return ""
+}
+
+// ClaudeEnv returns the environment in which Claude Code asks a server instead of its provider,
+// and nobody else. home must be a fresh folder.
+func ClaudeEnv(s *Server, home string) []string {
+	return []string{
+		"HOME=" + home, "CLAUDE_CONFIG_DIR=" + filepath.Join(home, ".claude"), "ANTHROPIC_BASE_URL=" + s.URL, "ANTHROPIC_API_KEY=dummy",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
+	}
+}
