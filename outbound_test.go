@@ -41,6 +41,7 @@ var outboundServers = map[string]string{
 	"server/mcp":                "is what serves",
 	"examples/chat-notifier":    "is the other side of a webhook",
 	"examples/webhook-arbiter":  "is the other side of a webhook",
+	"agent/agenttest":           "is the other side of an agent's provider",
 	"llm/llmtest":               "is the other side of a model's API",
 	"examples/webhook-proposer": "is the other side of a webhook",
 }
