@@ -513,6 +513,10 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(hostEnv); text != "" {
 		beHost(text)
 	}
+	if path := os.Getenv(linesEnv); path != "" {
+		replay(path)
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 

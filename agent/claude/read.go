@@ -21,6 +21,7 @@ type line struct {
 	Parent    string          `json:"parent_tool_use_id"`
 	Sidechain bool            `json:"isSidechain"`
 	Failed    bool            `json:"is_api_error_message"`
+	Failed2   bool            `json:"isApiErrorMessage"` // as transcripts have it
 
 	CommandID string `json:"command_uuid"` // of command_lifecycle
 	State     string `json:"state"`
@@ -179,7 +180,7 @@ func read(raw json.RawMessage) (m said, parts []part) {
 
 func (s *session) assistant(l line) {
 	m, parts := read(l.Message)
-	failed := l.Failed || m.Model == "<synthetic>"
+	failed := l.Failed || l.Failed2 || m.Model == "<synthetic>"
 	main := l.Parent == "" && !l.Sidechain
 	if main && !failed {
 		s.measure(m)
