@@ -330,7 +330,7 @@ func TestResume(t *testing.T) {
 	}
 	last := f.Requests()[1]
 	if !strings.Contains(string(last.Body), "walnut") || !strings.Contains(last.System, "number two") || strings.Contains(last.System, "number one") {
-		t.Errorf("system: %q", last.System)
+		t.Error("the model was given another persona than the new one, or not what was said")
 	}
 	f.spec.Resume = "11111111-1111-4111-8111-111111111111"
 	if _, err := f.agent.Open(t.Context(), f.spec, make(chan agent.Event)); !errors.Is(err, agent.ErrUnknown) {

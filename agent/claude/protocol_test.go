@@ -45,7 +45,7 @@ func replay(path string) {
 		case l.Type == "control_request" && l.Request.Subtype == "get_context_usage":
 			fmt.Printf(`{"type":"control_response","response":{"subtype":"success","request_id":%q,"response":{"model":"m","totalTokens":10,"maxTokens":1000000,"autoCompactThreshold":967000,"isAutoCompactEnabled":true}}}`+"\n", l.RequestID)
 		case l.Type == "control_response":
-			fmt.Printf(`{"type":"echo"}` + "\n")
+			fmt.Printf("answer %s\n", in.Bytes()) // which is told as what it is: a line of no protocol
 		case l.Type == "user" && len(turns) > 0:
 			fmt.Println(turns[0])
 			turns = turns[1:]
@@ -158,11 +158,44 @@ func TestNoise(t *testing.T) {
 		t.Errorf("%d texts", len(texts))
 	}
 	logs := agenttest.All[agent.Log](h)
-	if len(logs) != 3 || logs[0].Text != "not JSON" || logs[0].Stream != "stdout" {
+	if len(logs) < 3 || logs[0].Text != "not JSON" || logs[0].Stream != "stdout" {
 		t.Errorf("%+v", logs)
+	}
+	if got := answer(h, "r1"); !strings.Contains(got, `"subtype":"error"`) {
+		t.Errorf("a request that is not known was answered %q", got)
 	}
 	if done := agenttest.All[agent.Done](h); len(done) != 2 || done[0].Outcome != agent.Finished {
 		t.Errorf("%+v", done)
+	}
+}
+
+// answer is what a program was answered; "" is nothing.
+func answer(h *agenttest.Host, request string) string {
+	for _, l := range agenttest.All[agent.Log](h) {
+		if strings.HasPrefix(l.Text, "answer ") && strings.Contains(l.Text, `"request_id":"`+request+`"`) {
+			return l.Text
+		}
+	}
+	return ""
+}
+
+// TestWhoMayUse: tools of the host are for the main agent, without a question; what is refused
+// without a reason is, too.
+func TestWhoMayUse(t *testing.T) {
+	ask := func(id, tool, more string) string {
+		return `{"type":"control_request","request_id":"` + id + `","request":{"subtype":"can_use_tool","tool_name":"` + tool + `","input":{"a":1}` + more + `}}`
+	}
+	h := play(t, strings.Join([]string{begin, ask("main", "mcp__dialai__submit", ""), ask("sub", "mcp__dialai__submit", `,"agent_id":"x"`),
+		ask("own", "Bash", `,"agent_id":"x"`), finish}, "\n"), begin+"\n"+finish, "")
+	h.Until(agent.KindDone, 2)
+	if got := answer(h, "main"); !strings.Contains(got, `"behavior":"allow","updatedInput":{"a":1}`) {
+		t.Errorf("the main agent: %q", got)
+	}
+	if got := answer(h, "sub"); !strings.Contains(got, `"behavior":"deny"`) {
+		t.Errorf("a subagent: %q", got)
+	}
+	if asks := agenttest.All[agent.Permission](h); len(asks) != 1 || asks[0].ID != "own" || asks[0].Parent != "x" {
+		t.Errorf("%+v", asks)
 	}
 }
 
