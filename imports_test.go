@@ -52,6 +52,7 @@ var ladder = map[string][]string{
 	"agent":                     {},
 	"agent/scripted":            {"agent"},
 	"agent/agenttest":           {"agent"},
+	"agent/codex":               {"agent", "agent/internal/process"},
 	"agent/claude":              {"agent", "agent/internal/process"},
 	"agent/internal/process":    {"agent"},
 	"permit":                    {"internal/jsontext", "internal/packs", "internal/section", "machine", "runner", "session", "specialist"},

@@ -54,6 +54,7 @@ var offered = map[string]string{
 	"agent/agenttest.Prompt":    "tests of programs that drive coding agents",
 	"agent/agenttest.Start":     "tests of programs that drive coding agents",
 	"agent/agenttest.Uses":      "tests of programs that drive coding agents",
+	"agent/codex.New":           "drives Codex: the command line does not yet",
 	"agent/claude.New":          "drives Claude Code: the command line does not yet",
 	"agent/scripted.New":        "an agent for tests and demonstrations",
 
