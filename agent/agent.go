@@ -56,7 +56,7 @@ type Meter interface {
 
 // A Spec says what session to open.
 type Spec struct {
-	ID           string   // of the session, as the host names it; marks its processes
+	ID           string   // of the session, as the host names it; marks its processes, all of which Close ends, so no other on the machine may have it
 	Cwd          string   // absolute; where it works
 	Model        string   // "" leaves the choice to the agent
 	SystemPrompt string   // appended to the agent's own

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,9 @@ type Host struct {
 	more *sync.Cond
 	told []agent.Event
 }
+
+// ID returns an id for a session of a test, which no other test on the machine has.
+func ID(t testing.TB) string { return fmt.Sprintf("%s-%d", t.Name(), os.Getpid()) }
 
 // Open opens a session. Its events are answered as reply says, which gets every one before
 // others see it; nil is [Allow].

@@ -38,7 +38,7 @@ func setup(t *testing.T) *fixture {
 	path := agenttest.Program(t, "claude")
 	s := agenttest.Start(t)
 	return &fixture{Server: s, agent: claude.New(path, agenttest.ClaudeEnv(s, t.TempDir())...), spec: agent.Spec{
-		ID: t.Name(), Cwd: t.TempDir(), Model: model, SystemPrompt: "You are number one.",
+		ID: agenttest.ID(t), Cwd: t.TempDir(), Model: model, SystemPrompt: "You are number one.",
 		OwnTools: []string{"Agent", "Bash", "Edit", "Read", "Write"},
 		Tools:    []agent.Tool{{Name: "submit", Description: "Submit a move.", InputSchema: json.RawMessage(`{"type":"object","properties":{"transition":{"type":"string"}}}`)}},
 	}}
@@ -449,7 +449,7 @@ func TestNoProcessLeft(t *testing.T) {
 	if len(done) != 1 || done[0].Outcome != agent.Cancelled {
 		t.Errorf("%+v", done)
 	}
-	if left := running(t.Name()); len(left) > 0 {
+	if left := running(f.spec.ID); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -73,7 +73,7 @@ func play(t *testing.T, turns ...string) *agenttest.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := agenttest.Open(t, claude.New(self, linesEnv+"="+path), agent.Spec{ID: t.Name()}, nil)
+	h := agenttest.Open(t, claude.New(self, linesEnv+"="+path, "GORACE=atexit_sleep_ms=0"), agent.Spec{ID: agenttest.ID(t)}, nil)
 	for i := range turns {
 		h.Say(agent.Message{})
 		if i < len(turns)-1 {
@@ -247,7 +247,7 @@ func TestBackpressure(t *testing.T) {
 	}
 	self, _ := os.Executable()
 	events := make(chan agent.Event)
-	s, err := claude.New(self, linesEnv+"="+path).Open(context.Background(), agent.Spec{ID: t.Name()}, events)
+	s, err := claude.New(self, linesEnv+"="+path, "GORACE=atexit_sleep_ms=0").Open(context.Background(), agent.Spec{ID: agenttest.ID(t)}, events)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func setup(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	return &fixture{Server: s, agent: codex.New(path, "HOME="+home, "CODEX_HOME="+home, "FAKE_KEY=dummy"), spec: agent.Spec{
-		ID: t.Name(), Cwd: t.TempDir(), SystemPrompt: "You are number one.",
+		ID: agenttest.ID(t), Cwd: t.TempDir(), SystemPrompt: "You are number one.",
 		Tools: []agent.Tool{{Name: "submit", Description: "Submit a move.", InputSchema: json.RawMessage(`{"type":"object","properties":{"transition":{"type":"string"}}}`)}},
 	}}
 }
@@ -318,7 +318,7 @@ func TestNoProcessLeft(t *testing.T) {
 	}
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, p := range paths {
-		if env, _ := os.ReadFile(p); strings.Contains("\x00"+string(env), "\x00DIALAI_SESSION="+t.Name()+"\x00") {
+		if env, _ := os.ReadFile(p); strings.Contains("\x00"+string(env), "\x00DIALAI_SESSION="+f.spec.ID+"\x00") {
 			t.Errorf("left: %s", p)
 		}
 	}

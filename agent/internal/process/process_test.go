@@ -42,11 +42,18 @@ var programs = map[string]func(args []string){
 	"host":     host,
 }
 
+// runEnv tells the programs of which run of the tests they are: sessions of no other may have the
+// same id.
+const runEnv = "DIALAI_TEST_RUN"
+
+func session(name string) string { return name + "-" + os.Getenv(runEnv) }
+
 func TestMain(m *testing.M) {
 	if run, ok := programs[os.Getenv(program)]; ok {
 		run(os.Args[1:])
 		os.Exit(0)
 	}
+	_ = os.Setenv(runEnv, strconv.Itoa(os.Getpid()))
 	os.Exit(m.Run())
 }
 
@@ -142,9 +149,9 @@ func host(args []string) {
 // grace is long enough for a program to do what it does at once, on a busy machine.
 const grace = 500 * time.Millisecond
 
-func config(session, name string, args ...string) process.Config {
+func config(of, name string, args ...string) process.Config {
 	self, _ := os.Executable()
-	return process.Config{Path: self, Args: args, Env: []string{program + "=" + name, "GORACE=atexit_sleep_ms=0"}, Session: session, Grace: grace,
+	return process.Config{Path: self, Args: args, Env: []string{program + "=" + name, "GORACE=atexit_sleep_ms=0"}, Session: session(of), Grace: grace,
 		Line: func(line []byte) { fmt.Println(string(line)) }}
 }
 
@@ -355,14 +362,14 @@ func TestHostKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = h.Wait()
-	left := process.Leftovers("s/host")
+	left := process.Leftovers(session("s/host"))
 	for until := time.Now().Add(10 * time.Second); len(left) > 1 && time.Now().Before(until); { // the program ends a moment later
-		left = process.Leftovers("s/host")
+		left = process.Leftovers(session("s/host"))
 	}
 	if len(left) != 1 {
 		t.Fatalf("left are %v, want what the program had started", left)
 	}
-	if left := process.End("s/host", time.Second); len(left) > 0 {
+	if left := process.End(session("s/host"), time.Second); len(left) > 0 {
 		t.Errorf("%v are still there", left)
 	}
 	f.ended()
