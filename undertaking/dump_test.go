@@ -159,33 +159,42 @@ func FuzzReadDump(f *testing.F) {
 	})
 }
 
-// TestDumpTorn kills a process that writes dumps, at many moments. What is found is the dump
-// that was written last, or the one after it, whole.
+// TestDumpTorn kills a process that writes dumps, at many moments of its writing. What is found,
+// meanwhile and after, is the dump that was written last, or the one after it, whole.
 func TestDumpTorn(t *testing.T) {
 	dir, moments := t.TempDir(), 60
 	if testing.Short() {
-		moments = 15
+		moments = 20
 	}
-	var last int64
 	if err := undertaking.WriteDump(dir, dumpOf(0, 2000)); err != nil {
 		t.Fatal(err)
 	}
+	last := int64(0)
 	for i := range moments {
-		acked := killedWriter(t, dir, last+1, i%3)
-		d, err := undertaking.ReadDump(dumpPath(dir))
-		if err != nil {
-			t.Fatalf("killed after %d: %v", acked, err)
+		acked := killedWriter(t, dir, last+1, i)
+		if last = wholeDump(t, dir); last < acked || last > acked+1 {
+			t.Fatalf("killed after %d, the dump is that of %d", acked, last)
 		}
-		if d.Seq < acked || d.Seq > acked+1 || !reflect.DeepEqual(d, dumpOf(d.Seq, 2000)) {
-			t.Fatalf("killed after %d, the dump is that of %d, or of several", acked, d.Seq)
-		}
-		last = d.Seq
 	}
 }
 
-// killedWriter starts a process that writes dumps with rising numbers, kills it in the midst of
-// one after it has written some, and returns the number of the last that it says it has written.
-func killedWriter(t *testing.T, dir string, first int64, some int) (acked int64) {
+// wholeDump returns the number of the dump that is there.
+func wholeDump(t *testing.T, dir string) int64 {
+	t.Helper()
+	d, err := undertaking.ReadDump(dumpPath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(d, dumpOf(d.Seq, 2000)) {
+		t.Fatalf("the dump of %d is one of several", d.Seq)
+	}
+	return d.Seq
+}
+
+// killedWriter starts a process that writes dumps with rising numbers, and kills it once a write
+// has begun, a little later each time. It returns the number of the last that the process says
+// it has written.
+func killedWriter(t *testing.T, dir string, first int64, later int) (acked int64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDumpWriter$", "-test.v")
 	cmd.Env = append(os.Environ(), "DIALAI_TEST_DUMPS="+dir, "DIALAI_TEST_FIRST="+strconv.FormatInt(first, 10))
@@ -196,20 +205,41 @@ func killedWriter(t *testing.T, dir string, first int64, some int) (acked int64)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill() // for a test that has failed
 	lines := bufio.NewScanner(out)
-	acked = first - 1
-	for begun := false; lines.Scan(); {
-		n, err := strconv.ParseInt(strings.TrimPrefix(lines.Text(), "wrote "), 10, 64)
-		begun = begun || lines.Text() == "begins"
-		if err == nil {
-			acked = n
-		}
-		if begun && acked >= first-1+int64(some) {
-			cmd.Process.Kill() // and what it wrote until then is read
+	for lines.Scan() && lines.Text() != "begins" {
+	}
+	before := inFolder(t, dir)
+	for range later / 3 {
+		wholeDump(t, dir) // while it writes
+	}
+	for looks := 1 + later%3*20; looks > 0; looks-- {
+		for tries := 0; inFolder(t, dir) == before && tries < 100_000; tries++ { // more than it takes, unless it has failed
 		}
 	}
-	cmd.Wait()
+	cmd.Process.Kill()
+	for acked = first - 1; lines.Scan(); { // what it wrote until then
+		if n, err := strconv.ParseInt(strings.TrimPrefix(lines.Text(), "wrote "), 10, 64); err == nil {
+			acked = n
+		}
+	}
 	return acked
+}
+
+// inFolder returns the names and sizes of what is in a folder.
+func inFolder(t *testing.T, dir string) (all string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		if info, err := e.Info(); err == nil { // it may have got another name
+			all += fmt.Sprintln(e.Name(), info.Size())
+		}
+	}
+	return all
 }
 
 // TestDumpWriter is the process of the test above.

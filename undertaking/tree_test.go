@@ -56,8 +56,15 @@ func TestTreeDigest(t *testing.T) {
 	r.write("hidden", "h")
 	r.commit("Add")
 	r.git("config", "status.showUntrackedFiles", "no")
-	r.git("config", "core.fsmonitor", r.path("monitor"))
+	r.write(".git/monitor", "#!/bin/sh\ntouch "+r.path(".git/monitored")+"\n")
+	r.must(os.Chmod(r.path(".git/monitor"), 0o755))
+	r.git("config", "core.fsmonitor", r.path(".git/monitor"))
+	r.git("status") // which starts it
+	r.must(os.Remove(r.path(".git/monitored")))
 	clean := treeOf(t, r.dir)
+	if _, err := os.Stat(r.path(".git/monitored")); err == nil {
+		t.Error("a program of the repository's settings ran")
+	}
 	met := map[string]string{clean.Digest: "clean"}
 	for _, c := range []struct {
 		name string
@@ -71,6 +78,7 @@ func TestTreeDigest(t *testing.T) {
 		{"untracked, more in it", func() { r.write("new", "n") }},
 		{"two untracked", func() { r.write("new", "n"); r.write("new2", "") }},
 		{"mode", func() { r.must(os.Chmod(r.path("README"), 0o755)) }},
+		{"content and mode", func() { r.write("README", "ONE\n"); r.must(os.Chmod(r.path("README"), 0o755)) }},
 		{"deleted", func() { r.must(os.Remove(r.path("README"))) }},
 		{"renamed", func() { r.git("mv", "README", "readme") }},
 		{"link", func() { r.must(os.Remove(r.path("link"))); r.must(os.Symlink("sub", r.path("link"))) }},

@@ -32,6 +32,9 @@ func TestAddWorktree(t *testing.T) {
 	if got := addWorktree(t, r.path("empty/folder"), "a1"); got != want+"/empty/folder" {
 		t.Errorf("%s, want below %s", got, want)
 	}
+	if _, err := os.Stat(want + "/empty/folder"); err != nil {
+		t.Error(err)
+	}
 	made, from := treeOf(t, want), treeOf(t, r.dir)
 	if made.Top != want || made.Head != from.Head || made.Digest != from.Digest || made.Dirty {
 		t.Errorf("%+v, beside %+v", made, from)
@@ -129,6 +132,7 @@ func TestRemoveWorktreeKeepsWork(t *testing.T) {
 	}{
 		{"changed", "1 files that are not committed (README)", func(_, r repo) { r.write("README", "x") }},
 		{"staged", "not committed (README)", func(_, r repo) { r.write("README", "x"); r.git("add", "-A") }},
+		{"renamed", "2 files that are not committed (README, readme)", func(_, r repo) { r.git("mv", "README", "readme") }},
 		{"untracked", "not committed (sub/new)", func(_, r repo) { r.write("sub/new", "") }},
 		{"untracked, and git told not to show it", "not committed (new)", func(_, r repo) { r.git("config", "status.showUntrackedFiles", "no"); r.write("new", "") }},
 		{"hidden from git", "not committed (README)", func(_, r repo) {
