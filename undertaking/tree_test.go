@@ -119,6 +119,20 @@ func TestTreeDigest(t *testing.T) {
 	}
 }
 
+// TestTreeStaysInside: what lies behind a link to elsewhere is no part of the tree.
+func TestTreeStaysInside(t *testing.T) {
+	r := newRepo(t)
+	outside := r.in(realTemp(t))
+	outside.write("file", "1")
+	r.must(os.RemoveAll(r.path("sub")))
+	r.must(os.Symlink(outside.dir, r.path("sub")))
+	before := treeOf(t, r.dir)
+	outside.write("file", "2")
+	if after := treeOf(t, r.dir); after != before || !before.Dirty {
+		t.Errorf("%+v, before %+v", after, before)
+	}
+}
+
 // nested makes a repository inside another one, with a commit for each subject, whose ids do not
 // depend on when.
 func nested(r repo, subjects ...string) {

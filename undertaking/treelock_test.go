@@ -56,7 +56,10 @@ func TestLockTree(t *testing.T) {
 			refusesTree(t, locks, cwd, `"session-1"`, r.dir)
 		}
 		refusesTree(t, locks, filepath.Dir(r.dir), "below")
-		lockTree(t, locks, beside, "session-2")()
+		other := lockTree(t, locks, filepath.Join(beside, "sub"), "session-2")
+		r.must(os.MkdirAll(filepath.Join(beside, "other"), 0o755))
+		refusesTree(t, locks, filepath.Join(beside, "other"), `"session-2"`)
+		r.must(other())
 		lockTree(t, locks, inner.dir, "session-3")()
 		r.must(unlock())
 		next := lockTree(t, locks, link, "session-4")
