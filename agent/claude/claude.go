@@ -85,6 +85,7 @@ func (a *Agent) Open(ctx context.Context, spec agent.Spec, events chan<- agent.E
 	if err != nil {
 		return nil, fmt.Errorf("claude: %w", err)
 	}
+	s.send = s.process.Write
 	close(s.started)
 	if err := s.greet(ctx); err != nil {
 		s.queue.Drop()

@@ -73,7 +73,7 @@ func play(t *testing.T, turns ...string) *agenttest.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := agenttest.Open(t, claude.New(self, linesEnv+"="+path, "GORACE=atexit_sleep_ms=0"), agent.Spec{ID: agenttest.ID(t)}, nil)
+	h := agenttest.Open(t, claude.New(self, linesEnv+"="+path, "GORACE=atexit_sleep_ms=0"), agent.Spec{ID: agenttest.ID(t), Env: []string{"API_KEY=sk-0123456789"}}, nil)
 	for i := range turns {
 		h.Say(agent.Message{})
 		if i < len(turns)-1 {
@@ -144,7 +144,7 @@ func TestMeterTable(t *testing.T) {
 func TestNoise(t *testing.T) {
 	giant := strings.Repeat("x", 9<<20)
 	h := play(t, strings.Join([]string{
-		begin, begin, `not JSON`, `["a list"]`, `"text"`, `{"type":"novel","anything":[1,2]}`, `{"type":7}`, `{"type":"system","subtype":"unknown","status":5}`,
+		begin, begin, `not JSON, sk-0123456789`, `["a list"]`, `"text"`, `{"type":"novel","anything":[1,2]}`, `{"type":7}`, `{"type":"system","subtype":"unknown","status":5}`,
 		`{"type":"control_request","request_id":"r1","request":{"subtype":"from_the_future"}}`,
 		`{"type":"control_response","response":{"subtype":"success","request_id":"nobody","response":{}}}`,
 		`{"type":"control_cancel_request","request_id":"nobody"}`,
@@ -158,7 +158,7 @@ func TestNoise(t *testing.T) {
 		t.Errorf("%d texts", len(texts))
 	}
 	logs := agenttest.All[agent.Log](h)
-	if len(logs) < 3 || logs[0].Text != "not JSON" || logs[0].Stream != "stdout" {
+	if len(logs) < 3 || logs[0].Text != "not JSON, ***" || logs[0].Stream != "stdout" {
 		t.Errorf("%+v", logs)
 	}
 	if got := answer(h, "r1"); !strings.Contains(got, `"subtype":"error"`) {

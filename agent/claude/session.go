@@ -17,7 +17,8 @@ type session struct {
 	spec    agent.Spec
 	id      string // the program's own
 	process *process.Process
-	started chan struct{} // closed once process is set
+	send    func(line []byte) error // to the process
+	started chan struct{}           // closed once both are set
 	queue   *process.Queue
 	gone    chan struct{} // closed once the last event was read
 
@@ -76,7 +77,7 @@ func (s *session) Send(_ context.Context, m agent.Message) error {
 		"message": map[string]any{"role": "user", "content": m.Content}})
 }
 
-func (s *session) write(line any) error { return s.process.Write(encode(line)) }
+func (s *session) write(line any) error { return s.send(encode(line)) }
 
 // Interrupt ends the running turn.
 func (s *session) Interrupt(context.Context) error {
@@ -160,5 +161,8 @@ func (s *session) log(stream, text string) {
 		s.refused = text
 	}
 	s.mu.Unlock()
+	if s.process != nil {
+		text = s.process.Masked(text)
+	}
 	s.queue.Tell(agent.Log{Stream: stream, Text: text})
 }

@@ -84,6 +84,7 @@ func (a *Agent) start(ctx context.Context, spec agent.Spec, events chan<- agent.
 	if err != nil {
 		return nil, fmt.Errorf("codex: %w", err)
 	}
+	s.send = s.process.Write
 	close(s.started)
 	if err := s.greet(ctx); err != nil {
 		s.queue.Drop()

@@ -75,7 +75,7 @@ func (s *session) line(text []byte) {
 	<-s.started
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil && (!json.Valid(text) || text[0] != '{') {
-		s.queue.Tell(agent.Log{Stream: "stdout", Text: beginning(string(text))})
+		s.log(beginning(string(text)))
 		return
 	} // else a member that we know has another type now: what could be read is used
 	switch {
@@ -86,6 +86,14 @@ func (s *session) line(text []byte) {
 	default:
 		s.notified(m.Method, m.Params)
 	}
+}
+
+// log tells what is no message.
+func (s *session) log(text string) {
+	if s.process != nil {
+		text = s.process.Masked(text)
+	}
+	s.queue.Tell(agent.Log{Stream: "stdout", Text: text})
 }
 
 func (s *session) answered(m message) {

@@ -27,12 +27,11 @@ func (s *session) Answer(_ context.Context, r agent.Reply) error {
 	s.mu.Lock()
 	q, open := s.open[r.To]
 	delete(s.open, r.To)
-	err := s.alive()
 	s.mu.Unlock()
-	switch {
-	case !open && err != nil:
-		return err
-	case !open:
+	if !open {
+		if err := s.alive(); err != nil {
+			return err
+		}
 		return fmt.Errorf("answer %s: %w", r.To, agent.ErrStale)
 	}
 	q.reply(r)

@@ -17,7 +17,8 @@ type session struct {
 	info    agent.Info
 	thread  string // the program's id of the session
 	process *process.Process
-	started chan struct{} // closed once process is set
+	send    func(line []byte) error // to the process
+	started chan struct{}           // closed once both are set
 	queue   *process.Queue
 	gone    chan struct{} // closed once the last event was read
 
@@ -238,5 +239,5 @@ func (s *session) write(line any) error {
 	if err != nil {
 		return fmt.Errorf("codex: %w", err)
 	}
-	return s.process.Write(text)
+	return s.send(text)
 }

@@ -246,7 +246,7 @@ func (p *Process) readLog(stderr io.Reader) {
 	r := lineReader{r: stderr, most: longestLog, cut: true}
 	for {
 		line, err := r.next()
-		if text := p.masked(string(bytes.ToValidUTF8(line, []byte("�")))); text != "" && p.cfg.Log != nil {
+		if text := p.Masked(string(bytes.ToValidUTF8(line, []byte("�")))); text != "" && p.cfg.Log != nil {
 			p.cfg.Log(text)
 		}
 		if err != nil {
@@ -255,8 +255,8 @@ func (p *Process) readLog(stderr io.Reader) {
 	}
 }
 
-// masked is a line of stderr without the values that the host gave the program to keep.
-func (p *Process) masked(text string) string {
+// Masked is a text of the program without the values that the host gave it to keep.
+func (p *Process) Masked(text string) string {
 	for _, e := range p.cfg.Env {
 		if _, value, _ := strings.Cut(e, "="); len(value) >= shortestSecret {
 			text = strings.ReplaceAll(text, value, "***")

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -251,6 +252,46 @@ func TestLineTooLong(t *testing.T) {
 	if err := process.Lines(r, func([]byte) { lines++ }); err != nil || lines != 2 {
 		t.Errorf("%d lines, then %v", lines, err)
 	}
+}
+
+// FuzzLines: lines are what stands between the ends of lines, however they are read.
+func FuzzLines(f *testing.F) {
+	f.Add([]byte("a\nb\r\n\nc"), uint8(1))
+	f.Add(bytes.Repeat([]byte("x\n"), 70_000), uint8(255))
+	f.Fuzz(func(t *testing.T, text []byte, at uint8) {
+		var want, got []string
+		for _, line := range bytes.Split(text, []byte("\n")) {
+			want = append(want, string(line))
+		}
+		if err := process.Lines(&chunks{text, int(at) + 1}, func(line []byte) { got = append(got, string(line)) }); err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range want {
+			want[i] = strings.TrimSuffix(w, "\r")
+		}
+		want = slices.DeleteFunc(want, func(s string) bool { return s == "" })
+		if n := len(text); n > 0 && text[n-1] == '\r' { // no end of a line follows, so it is a part of it
+			return
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q is read as %q", text, got)
+		}
+	})
+}
+
+// chunks reads some bytes at a time.
+type chunks struct {
+	rest []byte
+	n    int
+}
+
+func (c *chunks) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.rest[:min(c.n, len(c.rest))])
+	c.rest = c.rest[n:]
+	return n, nil
 }
 
 type endless struct{}
