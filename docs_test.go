@@ -137,9 +137,10 @@ func (s *shell) serve() {
 }
 
 var (
-	idPattern   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{12}\b|\b[0-9a-f]{8}\b`) // of sessions whole and as they are printed, and of questions as commands state them
-	agePattern  = regexp.MustCompile(`  \d+[sm]  +`)
-	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+	idPattern    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{12}\b|\b[0-9a-f]{8}\b`) // of sessions whole and as they are printed, and of questions as commands state them
+	agePattern   = regexp.MustCompile(`  \d+[sm]  +`)
+	clockPattern = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `) // of lines that tell what happens
+	timePattern  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 )
 
 // block runs one console block.
@@ -230,6 +231,7 @@ var keyedPattern = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
 func plain(s string) string {
 	s = keyedPattern.ReplaceAllString(s, "DIGEST")
+	s = clockPattern.ReplaceAllString(s, lineClock)
 	s = timePattern.ReplaceAllString(idPattern.ReplaceAllString(s, "ID"), "TIME")
 	return agePattern.ReplaceAllString(s, "  AGE  ")
 }

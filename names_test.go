@@ -24,7 +24,7 @@ import (
 // and what streams of events resume from and are told, and callbacks are about; and what jobs are asked for and come to;
 // and tenants, and where tokens may go; and the log of what agents do about sessions; and those by
 // which people sign in with a browser; and by what an agent's prompts are judged and answered; and
-const maxNames = 1320
+const maxNames = 1335
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -56,8 +56,6 @@ var offered = map[string]string{
 	"agent/agenttest.Start":     "tests of programs that drive coding agents",
 	"agent/agenttest.Uses":      "tests of programs that drive coding agents",
 	"agent/codex.New":           "drives Codex: the command line does not yet",
-	"agent/claude.New":          "drives Claude Code: the command line does not yet",
-	"agent/scripted.New":        "an agent for tests and demonstrations",
 
 	"client.Now": "calls a server: see its example",
 
@@ -72,8 +70,6 @@ var offered = map[string]string{
 
 	"machine.NewSchema":            "builds a machine without a file",
 	"machine.TransitionDefinition": "builds a machine without a file",
-
-	"exact.MoneyFromFloat": "a program's own costs",
 
 	"llm/llmtest.Script": "tests of programs that ask models",
 	"llm/llmtest.Start":  "tests of programs that ask models",
@@ -94,12 +90,8 @@ var offered = map[string]string{
 	"strategies.Completion":        "a model of a program's own for truth gates",
 	"strategies.CompletionRequest": "a model of a program's own for truth gates",
 
-	"undertaking.AddWorktree":    "where a command begins and ends an undertaking",
-	"undertaking.LockTree":       "where a command begins and ends an undertaking",
 	"undertaking.ReadDump":       "where a command begins and ends an undertaking",
 	"undertaking.RemoveWorktree": "where a command begins and ends an undertaking",
-	"undertaking.TreeOf":         "where a command begins and ends an undertaking",
-	"undertaking.WriteDump":      "where a command begins and ends an undertaking",
 
 	"runner.CodeStaleQuestion": "a word of the log, for who reads it",
 	"runner.CodeStaleRound":    "a word of the log, for who reads it",

@@ -16,7 +16,10 @@ import (
 )
 
 // tutorials are played from their empty folder to their end.
-var tutorials = []string{"docs/tutorial.md", "docs/approvals.md", "docs/permissions.md", "docs/serving.md"}
+var tutorials = []string{"docs/tutorial.md", "docs/approvals.md", "docs/permissions.md", "docs/serving.md", "docs/undertakings.md"}
+
+// lineClock is the time of all lines that tell what happens.
+const lineClock = "15:04:05 "
 
 // A lesson plays a tutorial: it writes the files that the tutorial has the reader
 // write, runs the commands in their order, and notes what they print.
@@ -199,6 +202,7 @@ func (l *lesson) compare(line, want string) string {
 		})
 	}
 	out = agePattern.ReplaceAllStringFunc(out, func(age string) string { return "  2m" + strings.Repeat(" ", len(age)-4) })
+	out = clockPattern.ReplaceAllString(out, lineClock)
 	return timePattern.ReplaceAllString(out, "2026-01-02T03:04:05.000Z")
 }
 

@@ -2,57 +2,15 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"regexp"
-	"strings"
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
-// Ids of sessions at the terminal. A person types the beginning of one, six characters or
-// more, as far as it is nobody else's; what fits several names them. Printed is the shortest
-// beginning that is unique in the store, of eight characters or more; --full prints ids
-// whole, and so do --json and --quiet, which programs read, and the line "Session ID".
-//
-// What is unique today may not be so tomorrow: then the id that was printed names both.
-
-// shortestTyped is how many characters of an id have to be typed.
-const shortestTyped = 6
-
-var idBeginning = regexp.MustCompile(`^[0-9a-f][0-9a-f-]*$`)
-
-// fitting is how many sessions are named that a beginning fits.
-const fitting = 5
-
-// id returns the id of a session as a person writes it: whole, or as far as it is unique.
+// id returns the id of a session as a person writes it.
 func (e *engine) id(ctx context.Context, text string) (specialist.SessionID, error) {
-	id, err := session.ParseID(text)
-	prefix := strings.ToLower(text)
-	if err == nil || !idBeginning.MatchString(prefix) || len(prefix) >= len(id.String()) {
-		return id, err
-	}
-	if len(prefix) < shortestTyped {
-		return id, command.Hinted(err, "the beginning of an id is enough, of %d characters or more", shortestTyped)
-	}
-	list, failed := e.Sessions(ctx, session.ListQuery{ID: prefix, Limit: fitting + 1})
-	switch {
-	case failed != nil:
-		return id, failed
-	case len(list) == 0:
-		return id, err
-	case len(list) == 1:
-		return list[0].SessionID, nil
-	}
-	var fit []string
-	for _, s := range list[:min(len(list), fitting)] {
-		fit = append(fit, s.SessionID.String())
-	}
-	if len(list) > fitting {
-		fit = append(fit, "and others")
-	}
-	return id, command.Hinted(fmt.Errorf("%s fits several sessions: %s", prefix, strings.Join(fit, ", ")), "write more of the id")
+	return command.FindID(ctx, e.Sessions, text)
 }
 
 // session returns a session by its id as a person writes it.

@@ -24,6 +24,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/undertaking"
 )
 
 // Main runs one command and returns the exit code of the process. An interrupt, SIGTERM
@@ -101,6 +102,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 		return command.ExitUsage
 	}
 	a.Ctx = ctx
+	a.Registry = a.Registry.WithArbiter("seats", undertaking.Seats{})
 	a.Commands = a.root()
 	a.Commands.SetArgs(args)
 	err := a.Commands.ExecuteContext(ctx)

@@ -70,9 +70,10 @@ finds in a folder that you name, must be a regular file. A file that a machine f
 | file | at most |
 |---|---|
 | key of a server | 4 KiB |
+| specification | 128 KiB |
 | session input | 256 KiB |
-| machine file, guards file, prices file, certificate or key, settings of a server, tokens of a server, permissions file | 1 MiB |
-| list of workers | 16 MiB |
+| machine file, guards file, prices file, certificate or key, settings of a server, tokens of a server, permissions file, dump of an undertaking | 1 MiB |
+| list of workers, script of an agent | 16 MiB |
 | cassette, order of cassettes, file of vectors, list of prices of others | 64 MiB |
 | data file | 1 GiB |
 

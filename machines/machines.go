@@ -32,6 +32,7 @@ var samples = []Sample{
 	{"shared-budget", "shared-budget.yaml", "three paid reviewers asked at once share five cents"},
 	{"tool-approval", "tool-approval.yaml", "may an agent call this tool: for dialai proxy --escalate"},
 	{"permission", "permission.yaml", "may a coding agent do this: for dialai permit"},
+	{"undertaking-solo", "undertaking-solo.json", "long work by one coding agent after the other: for dialai undertake"},
 	{"claims-panel", "claims-panel.yaml", "models of three providers vote, and a human settles the rest"},
 	{"contract-intake", "contract-intake.yaml", "models take down terms and check them, legal and finance sign"},
 	{"reply-loop", "reply-loop.yaml", "a model writes, another sends back: a loop with an end"},

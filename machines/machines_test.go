@@ -26,6 +26,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/undertaking"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -236,6 +237,9 @@ func TestSamplesRun(t *testing.T) {
 			{meta: prompted("dangerous", "allow", "true"), rulings: []string{"owner deny"}, want: "dangerous deny = completed final in denied"},
 			{meta: prompted("question", "", "false"), want: "question = needs_human no_proposals in question"},
 		},
+		"undertaking-solo": { // whoever drives agents plays the rest: package undertaking
+			{meta: `{"task":"t","cwd":"/work"}`, want: " = waiting  in working"},
+		},
 		"incident-response": {
 			{meta: `{"attemptsNeeded":1}`, want: "acknowledge bad_deploy applied check holds close = completed goal in resolved"},
 			{meta: `{"attemptsNeeded":2}`, want: "acknowledge bad_deploy applied check still_failing bad_deploy applied check holds close = completed goal in resolved"},
@@ -264,7 +268,8 @@ func TestSamplesRun(t *testing.T) {
 			{meta: `{"words":99}`, rulings: []string{"editor revise", "editor discard"}, want: "revise discard = completed final in discarded"},
 		},
 	}
-	config := runner.Config{Resolver: strategies.Registry{}.WithArbiter("countBased", arbiter.Func(countBased))}
+	config := runner.Config{Resolver: strategies.Registry{}.WithArbiter("countBased", arbiter.Func(countBased)).WithArbiter("seats", undertaking.Seats{}),
+		Agents: func(*machine.Machine, *machine.Specialist) error { return nil }}
 	for name, list := range runs {
 		m := load(t, name, judge, "")
 		for _, r := range list {

@@ -7,7 +7,7 @@
 // what it is that is asked: it opens sessions of agents, prompts them, watches how full their
 // contexts get, hands over from one to the next, and keeps what they did in the agent_log.
 //
-//	logs ──Fold──▶ State ──Loop──▶ agents, checks, Runner
+//	logs ──fold──▶ State ──Loop──▶ agents, checks, Runner
 //	  ▲                                     │
 //	  └──────────── appended first ◀────────┘
 //

@@ -49,11 +49,14 @@ var (
 	Permissions = Kind{"permissions file", 1 << 20}
 	// Dump says where an undertaking stands.
 	Dump = Kind{"dump of an undertaking", 1 << 20}
+	// Specification says what an undertaking is to do; Script what a scripted agent does.
+	Specification = Kind{"specification", 128 << 10}
+	Script        = Kind{"script of an agent", 16 << 20}
 )
 
 // Kinds returns all kinds, for the documentation.
 func Kinds() []Kind {
-	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry, ServerKey, ServerConfig, Tokens, Permissions, Dump}
+	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry, ServerKey, ServerConfig, Tokens, Permissions, Dump, Specification, Script}
 }
 
 // ErrTooLarge is wrapped if a file has more bytes than its kind.

@@ -49,9 +49,9 @@ then asks its own user.`,
 			if len(args) != 1 {
 				return command.Hinted(command.Usage("which agent?"), "dialai agents hooks claude, or codex")
 			}
-			return command.OneOf("agent", args[0], claude, codex)
+			return command.OneOf("agent", args[0], claudeName, codex)
 		},
-		ValidArgs: []string{claude, codex},
+		ValidArgs: []string{claudeName, codex},
 		RunE: func(_ *cobra.Command, args []string) error {
 			here := a.Style
 			here.Program = self()
@@ -63,7 +63,7 @@ then asks its own user.`,
 				here.Store = path
 			}
 			words := []string{"--hook"}
-			if args[0] != claude {
+			if args[0] != claudeName {
 				words = append(words, "--agent", args[0])
 			}
 			hook := map[string]any{"type": "command", "command": here.Command("permit", nil, append(words, "--unanswered", parkAfter)...).String(), "timeout": hookTimeout}

@@ -37,8 +37,8 @@ import (
 
 // Agents are the ones whose hooks are known.
 const (
-	claude = "claude"
-	codex  = "codex"
+	claudeName = "claude"
+	codex      = "codex"
 )
 
 // maxPrompt is how much of a prompt is read, in bytes.
@@ -106,7 +106,7 @@ pattern is an error with exit code 2, which refuses until it is mended.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.hook, "hook", false, "answer one prompt, which comes on stdin")
 	flags.BoolVar(&f.mcp, "mcp", false, "answer prompts as a tool of MCP")
-	flags.StringVar(&f.agent, "agent", claude, "whose prompts they are: `claude|codex`")
+	flags.StringVar(&f.agent, "agent", claudeName, "whose prompts they are: `claude|codex`")
 	flags.StringArrayVar(&f.allow, "allow", nil, "a `pattern` of what is allowed (repeatable)")
 	flags.StringArrayVar(&f.deny, "deny", nil, "a `pattern` of what is denied (repeatable)")
 	flags.StringVar(&f.permissions, "permissions", "", "the `file` with patterns of what is allowed and denied")
@@ -115,7 +115,7 @@ pattern is an error with exit code 2, which refuses until it is mended.`,
 	flags.StringVar(&f.machine, "machine", "", "the machine `file` that decides (default: the sample permission)")
 	cmd.MarkFlagsMutuallyExclusive("hook", "mcp")
 	cmd.MarkFlagsMutuallyExclusive("no-wait", "unanswered")
-	command.Complete(cmd, "agent", claude, codex)
+	command.Complete(cmd, "agent", claudeName, codex)
 	return cmd
 }
 
@@ -124,8 +124,8 @@ func (f *permitFlags) check(a *command.App) (rules permit.Rules, err error) {
 	switch {
 	case !f.hook && !f.mcp:
 		return rules, command.Hinted(command.Usage("how does the agent ask? One of --hook and --mcp is needed"), "dialai agents hooks claude prints the settings to paste")
-	case f.agent != claude && f.agent != codex:
-		return rules, command.OneOf("agent", f.agent, claude, codex)
+	case f.agent != claudeName && f.agent != codex:
+		return rules, command.OneOf("agent", f.agent, claudeName, codex)
 	}
 	if _, _, err := f.patience(); err != nil {
 		return rules, err
@@ -180,25 +180,34 @@ func (f *permitFlags) patience() (permit.Unanswered, time.Duration, error) {
 
 // config opens the store and says how prompts are decided. end closes it.
 func (f *permitFlags) config(ctx context.Context, a *command.App, rules permit.Rules) (c permit.Config, end func() error, err error) {
-	name, text := f.machine, []byte(nil)
-	if name == "" {
-		name, text, _ = machines.Read("permission")
-	} else if text, err = a.ReadFile(name, files.Machine); err != nil {
-		return c, nil, err
-	}
-	m, err := a.ParseMachine(name, text)
-	if err != nil {
-		return c, nil, err
-	}
 	e, err := a.EngineFor(ctx, command.Starts, nil, true)
 	if err != nil {
 		return c, nil, err
 	}
-	if text, changed, err := withoutModels(m, e.Models.Ready); err != nil {
+	if c, err = f.configOn(a, e, rules); err != nil {
 		return c, nil, errors.Join(err, e.Close())
+	}
+	return c, e.Close, nil
+}
+
+// configOn says how prompts are decided by an engine that is open: by its machine, without the
+// models that cannot be asked here.
+func (f *permitFlags) configOn(a *command.App, e *command.Engine, rules permit.Rules) (c permit.Config, err error) {
+	name, text := f.machine, []byte(nil)
+	if name == "" {
+		name, text, _ = machines.Read("permission")
+	} else if text, err = a.ReadFile(name, files.Machine); err != nil {
+		return c, err
+	}
+	m, err := a.ParseMachine(name, text)
+	if err != nil {
+		return c, err
+	}
+	if text, changed, err := withoutModels(m, e.Models.Ready); err != nil {
+		return c, err
 	} else if changed {
 		if m, err = a.ParseMachine(strings.TrimSuffix(name, filepath.Ext(name))+".json", text); err != nil {
-			return c, nil, errors.Join(err, e.Close())
+			return c, err
 		}
 	}
 	c = permit.Config{Runner: e.Runner, Machine: m, Actor: command.LocalActor(), Now: command.Clock, Settings: permit.Settings{Rules: rules, Home: a.Env("HOME"), Path: a.Env("PATH")}}
@@ -206,7 +215,7 @@ func (f *permitFlags) config(ctx context.Context, a *command.App, rules permit.R
 	c.Waits = func(s *session.Session) {
 		warn(a.Err, fmt.Sprintf("%s waits for you: %s", s.Subject(), a.Command("show", []string{s.ID.String()})))
 	}
-	return c, e.Close, nil
+	return c, nil
 }
 
 // warn tells the agent's user something.
@@ -333,7 +342,7 @@ func (f *permitFlags) decision(p permit.Prompt, answer permit.Answer) (*decision
 	if answer.Answers == nil {
 		return d, nil
 	}
-	if f.agent != claude {
+	if f.agent != claudeName {
 		return nil, fmt.Errorf("%s takes no answers to questions from a hook", f.agent)
 	}
 	var input map[string]json.RawMessage

@@ -93,8 +93,9 @@ func (a *App) panicked(p *runner.PanicError) {
 type EngineOf struct {
 	Store    string // as --store names it; "" means what that does
 	Observer func(session.Change)
-	Tenant   string       // the Runner's; "" if there is one
-	Quota    *spend.Quota // of the tenant; nil limits nothing
+	Tenant   string                                            // the Runner's; "" if there is one
+	Quota    *spend.Quota                                      // of the tenant; nil limits nothing
+	Agents   func(*machine.Machine, *machine.Specialist) error // the Runner's; nil drives no agents
 	// Hooks changes how webhooks are called; nil leaves it.
 	Hooks func(*webhook.Config)
 	// Path stands behind DIALAI_PUBLIC_URL in the addresses for late answers.
@@ -160,6 +161,7 @@ func (a *App) engine(ctx context.Context, does Access, operator bool, o *outside
 	if of.Tenant != "" {
 		config.Tenant = func(*machine.Machine, json.RawMessage) string { return of.Tenant }
 	}
+	config.Agents = of.Agents
 	if of.Quota != nil {
 		config.Quota = func(string) *spend.Quota { return of.Quota }
 	}

@@ -1,0 +1,392 @@
+package agents
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/agent/claude"
+	"github.com/dialai/dialai/agent/scripted"
+	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/machines"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/undertaking"
+)
+
+// dialai undertake: a specification becomes a session of the machine undertaking-solo, and this
+// process carries it on (package undertaking). Agent and budget are written into the copy of
+// the machine that the session pins, so that whoever goes on later has the same.
+
+// undertakeFlags are those of undertake.
+type undertakeFlags struct {
+	permitFlags
+	solo, trust, worktree, again bool
+	agent, model, cwd, check     string
+	budget, resume               string
+	maxTokens                    int64
+	plain                        bool
+	givenTree                    bool
+}
+
+// newest is what --resume means without an id.
+const newest = "the only one"
+
+// UndertakeCommand returns dialai undertake.
+func UndertakeCommand(a *command.App) *cobra.Command {
+	f := &undertakeFlags{}
+	cmd := &cobra.Command{
+		Use:   "undertake [SPEC.md|-]",
+		Short: "Have coding agents work until a check passes and you agree",
+		Long: `Have a coding agent work on a specification, one worker at a time, until the check passes
+and you agree. Each turn ends with a move: a report, a question for you, a hand-over, or the
+claim that all is done, which the check command then tests. When a worker's context gets
+full it is told, then hands over with a record; the next one goes on from the record and the
+working tree. What it asks to be allowed is decided as dialai permit does.
+
+Nothing is lost when this process ends, however it ends: dialai undertake --resume goes on
+with the same agent's session. A turn begins only if the dearest so far would still fit into
+the budget. Your answers are rulings: dialai inbox shows the questions, and dialai decide,
+dialai say, or a line typed here answers. The end is yours too, until the record shows that
+the check can be believed.
+
+An agent is claude (Claude Code, the program that DIALAI_CLAUDE_BIN names or that is on the
+path), or scripted:FILE, which follows a script and costs nothing.`,
+		Example: `  dialai undertake --solo spec.md --check "go test ./..."
+  dialai undertake --solo spec.md --agent scripted:demo.jsonl --cwd work
+  dialai undertake --resume`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.givenTree = cmd.Flags().Changed("worktree")
+			return f.undertake(cmd.Context(), a, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.solo, "solo", false, "one worker at a time, and you")
+	flags.StringVar(&f.agent, "agent", claudeName, "the `agent` that works: claude, or scripted:FILE")
+	flags.StringVar(&f.model, "model", "", "the agent's `model` (default: the agent's choice)")
+	flags.StringVar(&f.cwd, "cwd", "", "the `folder` to work in (default: this one)")
+	flags.BoolVar(&f.worktree, "worktree", false, "work in a git worktree beside the repository (default: if it is clean)")
+	flags.StringVar(&f.check, "check", "", "the `command` that passes when the work is done")
+	flags.StringVar(&f.budget, "budget", "20", "how many `dollars` all of it may cost")
+	flags.Int64Var(&f.maxTokens, "max-tokens", 0, "how many `tokens` all of it may use (default: any number)")
+	flags.StringVar(&f.machine, "machine", "", "an edited copy of the machine `file` undertaking-solo.json")
+	flags.StringVar(&f.resume, "resume", "", "go on with an undertaking by its `session` (default: the only one)")
+	flags.Lookup("resume").NoOptDefVal = newest
+	flags.BoolVar(&f.again, "new", false, "begin, although there is unfinished work in the folder")
+	flags.BoolVar(&f.trust, "trust-agent", false, "also drive an agent that cannot ask for permission")
+	flags.BoolVar(&f.plain, "plain", false, "one line for each event, as without a terminal")
+	flags.BoolVar(&f.noWait, "no-wait", false, "end when your move is waited for (exit code 3); refuse what only you can allow")
+	flags.StringArrayVar(&f.allow, "allow", nil, "a `pattern` of what is allowed (repeatable)")
+	flags.StringArrayVar(&f.deny, "deny", nil, "a `pattern` of what is denied (repeatable)")
+	flags.StringVar(&f.permissions, "permissions", "", "the `file` with patterns of what is allowed and denied")
+	flags.StringVar(&f.unanswered, "unanswered", "", "what becomes of permissions nobody answers (default: park=30m)")
+	cmd.MarkFlagsMutuallyExclusive("no-wait", "unanswered")
+	return cmd
+}
+
+// maxSpec is how long a specification may be, in bytes.
+const maxSpec = 128 << 10
+
+// undertake begins, or goes on.
+func (f *undertakeFlags) undertake(ctx context.Context, a *command.App, args []string) error {
+	f.mcp = true // as the tool of MCP, it has nobody to leave a prompt to
+	f.permitFlags.agent = claudeName
+	rules, err := f.permitFlags.check(a)
+	if err != nil {
+		return err
+	}
+	e, err := a.Engines(ctx, command.Starts, true, []command.EngineOf{{Agents: func(_ *machine.Machine, s *machine.Specialist) error {
+		_, err := agentNamed(a, s.Agent)
+		return err
+	}}})
+	if err != nil {
+		return err
+	}
+	defer e[0].Close()
+	w := &work{App: a, flags: f, engine: e[0]}
+	if f.resume != "" {
+		err = w.goOn(ctx, args)
+	} else {
+		err = w.begin(ctx, args)
+	}
+	if err != nil {
+		return err
+	}
+	defer w.unlock()
+	own := f.permitFlags
+	own.machine = "" // --machine names that of the undertaking
+	c, err := own.configOn(a, e[0], rules)
+	if err != nil {
+		return err
+	}
+	return w.carryOn(ctx, undertaking.Config{Permit: c})
+}
+
+// agentNamed returns an agent by its name.
+func agentNamed(a *command.App, name string) (agent.Agent, error) {
+	kind, rest, _ := strings.Cut(name, ":")
+	switch kind {
+	case "scripted":
+		text, err := a.ReadFile(rest, files.Script)
+		if err != nil {
+			return nil, err
+		}
+		return scripted.New(rest, text)
+	case claudeName:
+		return claude.New(a.Env("DIALAI_CLAUDE_BIN")), nil
+	case "dialai":
+		return nil, nil // asked like the others, and answered by the loop
+	}
+	return nil, command.Hinted(command.Usage("there is no agent %q", name), "claude, or scripted:FILE, which follows a script")
+}
+
+// A work is one call of undertake.
+type work struct {
+	*command.App
+	flags   *undertakeFlags
+	engine  *command.Engine
+	id      specialist.SessionID
+	session *session.Session
+	cwd     string
+	locked  func() error
+}
+
+func (w *work) unlock() {
+	if w.locked != nil {
+		_ = w.locked()
+	}
+}
+
+// lock holds the working tree.
+func (w *work) lock(cwd string) (err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	w.cwd = cwd
+	w.locked, err = undertaking.LockTree(filepath.Join(cache, "dialai", "trees"), cwd, w.id.String())
+	return err
+}
+
+// begin starts a session about a specification.
+func (w *work) begin(ctx context.Context, args []string) error {
+	f := w.flags
+	if !f.solo {
+		return command.Hinted(command.Usage("dialai undertake needs --solo"), "one worker at a time, and you: dialai undertake --solo SPEC.md")
+	}
+	text, err := w.spec(args)
+	if err != nil {
+		return err
+	}
+	cwd, err := filepath.Abs(cmp.Or(f.cwd, "."))
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(cwd); err != nil || !info.IsDir() {
+		return command.Usage("--cwd %s is no folder", f.cwd)
+	}
+	if err := w.unfinished(ctx, cwd); err != nil {
+		return err
+	}
+	m, err := w.machine()
+	if err != nil {
+		return err
+	}
+	w.id = specialist.SessionID(uuid.New())
+	if cwd, err = w.tree(ctx, cwd); err != nil {
+		return err
+	}
+	if err := w.lock(cwd); err != nil {
+		return err
+	}
+	meta, err := jsontext.Marshal(map[string]string{"task": title(text), "spec": text, "check": f.check, "cwd": cwd})
+	if err != nil {
+		return err
+	}
+	s, err := w.engine.Start(ctx, m, runner.StartOptions{ID: w.id, Meta: meta, Actor: command.LocalActor(), Undriven: true})
+	if err != nil {
+		return err
+	}
+	w.session = s
+	return nil
+}
+
+// spec reads the specification.
+func (w *work) spec(args []string) (string, error) {
+	if len(args) == 0 {
+		return "", command.Hinted(command.Usage("what is to be done?"), "dialai undertake --solo SPEC.md, or - for stdin")
+	}
+	var text []byte
+	var err error
+	if args[0] == "-" {
+		text, err = io.ReadAll(io.LimitReader(w.In, maxSpec+1))
+	} else {
+		text, err = w.ReadFile(args[0], files.Specification)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case len(text) > maxSpec:
+		return "", command.Usage("%s has more than %d KiB: a specification is a text that a worker can hold in mind; name other files in it", args[0], maxSpec>>10)
+	case len(bytes.TrimSpace(text)) == 0:
+		return "", command.Usage("%s is empty: say what is to be done", args[0])
+	}
+	return string(text), nil
+}
+
+// title returns the first line of a specification.
+func title(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if line = strings.TrimSpace(strings.TrimLeft(line, "# ")); len(line) > 120 {
+		line = strings.ToValidUTF8(line[:120], "") + "…"
+	}
+	return line
+}
+
+// machine returns the machine with agent and budget written into it.
+func (w *work) machine() (*machine.Machine, error) {
+	f := w.flags
+	name, text, _ := machines.Read(soloMachine)
+	if f.machine != "" {
+		var err error
+		name = f.machine
+		if text, err = w.ReadFile(name, files.Machine); err != nil {
+			return nil, err
+		}
+	}
+	m, err := w.ParseMachine(name, text)
+	if err != nil {
+		return nil, err
+	}
+	if f.machine != "" {
+		_, own, _ := machines.Read(soloMachine)
+		base, err := w.ParseMachine(soloMachine+".json", own)
+		if err != nil {
+			return nil, err
+		}
+		if err := undertaking.SameMoves(m, base); err != nil {
+			return nil, command.Usage("%s: %v", name, err)
+		}
+	}
+	limit, err := exact.ParseMoney(f.budget)
+	if err != nil || limit <= 0 {
+		return nil, command.Usage("--budget is %q, it is a number of dollars above 0", f.budget)
+	}
+	if text, err = pinned(m, f.agent, limit, f.maxTokens); err != nil {
+		return nil, err
+	}
+	return w.ParseMachine(strings.TrimSuffix(name, filepath.Ext(name))+".json", text)
+}
+
+const soloMachine = "undertaking-solo"
+
+// pinned returns the text of a machine whose orchestrator is an agent, with a budget.
+func pinned(m *machine.Machine, agent string, limit exact.Money, tokens int64) ([]byte, error) {
+	var def map[string]any
+	numbers := json.NewDecoder(bytes.NewReader(m.JSON()))
+	numbers.UseNumber()
+	if err := numbers.Decode(&def); err != nil {
+		return nil, err
+	}
+	list, _ := def["specialists"].([]any)
+	for _, one := range list {
+		if s, _ := one.(map[string]any); s["specialistId"] == "orchestrator" {
+			s["agent"] = agent
+		}
+	}
+	guards, _ := def["guards"].(map[string]any)
+	if guards == nil {
+		guards = map[string]any{}
+		def["guards"] = guards
+	}
+	budget, _ := guards["budget"].(map[string]any)
+	if budget == nil {
+		budget = map[string]any{"default_estimate_usd": 0}
+		guards["budget"] = budget
+	}
+	budget["hard_limit_usd"] = json.Number(limit.String())
+	if tokens > 0 {
+		budget["hard_limit_tokens"] = tokens
+	}
+	return json.Marshal(def)
+}
+
+// carryOn drives the undertaking until it ends.
+func (w *work) carryOn(ctx context.Context, c undertaking.Config) error {
+	c.Runner, c.Session, c.Cwd, c.Model, c.Trust, c.NoWait = w.engine.Runner, w.id, w.cwd, w.flags.model, w.flags.trust, w.flags.noWait
+	c.Agent = func(name string) (agent.Agent, error) { return agentNamed(w.App, name) }
+	c.Now, c.Actor = command.Clock, command.LocalActor()
+	out := &lines{w.Out}
+	c.Tell = out.write
+	dir := w.dumps()
+	c.Saved = func(s undertaking.State) { w.dump(ctx, dir, s) }
+	w.SessionID = w.id.String()
+	fmt.Fprintf(w.Out, "undertaking %s in %s\n", w.id, near(w.cwd))
+	loop := undertaking.New(c)
+	w.listen(ctx)
+	s, _, err := loop.Run(ctx)
+	switch {
+	case errors.Is(err, undertaking.ErrWaits):
+		return command.Hinted(command.Fail(command.ExitHuman, errors.New("your move is waited for")), "%s, then %s", w.Command("decide", []string{w.id.String()}), w.Command("undertake", nil, "--resume", w.id.String()))
+	case err != nil:
+		return err
+	}
+	return w.ended(s)
+}
+
+// near returns a path as seen from here, if it is below.
+func near(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	short, err := filepath.Rel(here, path)
+	if err != nil || !filepath.IsLocal(short) {
+		return path
+	}
+	return short
+}
+
+// ended says how it ended.
+func (w *work) ended(s *session.Session) error {
+	fmt.Fprintf(w.Out, "%s: %s, $%s spent, in %s\n", s.State.Name, render.Clean(s.Outcome().Reason), s.Spent().Money, near(w.cwd))
+	switch {
+	case s.Status == session.Completed:
+		return nil
+	case s.State.Final:
+		return command.Fail(command.ExitFinal, errors.New("it was given up"))
+	}
+	return command.Hinted(command.Fail(command.ExitStopped, errors.New(render.Clean(s.Outcome().Reason))), "%s, then %s", w.Command("resume", []string{w.id.String()}), w.Command("undertake", nil, "--resume", w.id.String()))
+}
+
+// lines writes what happens, one line for each event.
+type lines struct{ out io.Writer }
+
+func (l *lines) write(of undertaking.Line) {
+	words := []string{of.At.Local().Format("15:04:05"), of.State}
+	if of.Worker != "" {
+		words = append(words, of.Worker)
+		if of.Pct >= 0 {
+			words = append(words, fmt.Sprintf("%d%%", of.Pct))
+		}
+	}
+	fmt.Fprintln(l.out, render.Clean(strings.Join(append(words, of.Text), " ")))
+}

@@ -1,0 +1,205 @@
+package agents
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/undertaking"
+)
+
+// Unfinished work is found by the store: the undertakings that are open, or were stopped, in
+// the same folder. Nobody goes on with it unasked, and nobody begins beside it unasked.
+
+// taskOf returns what an undertaking was started with.
+func taskOf(s *session.Session) (task, cwd string) {
+	o := jsontext.ReadObject(s.Options().Meta)
+	_ = jsontext.Unmarshal(o.Get("task"), &task) // what is missing is ""
+	_ = jsontext.Unmarshal(o.Get("cwd"), &cwd)
+	return task, cwd
+}
+
+// maxUnfinished is how many undertakings are looked at.
+const maxUnfinished = 200
+
+// open returns the undertakings that can be gone on with, those in a folder or below its
+// repository's working trees first; "" is any folder.
+func (w *work) open(ctx context.Context, cwd string) (list []*session.Session, err error) {
+	found, err := w.engine.Sessions(ctx, session.ListQuery{MachineName: soloMachine, Statuses: []session.Status{session.Running, session.NeedsHuman, session.Stopped}, Desc: true, Limit: maxUnfinished})
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range found {
+		s, err := w.engine.Session(ctx, of.SessionID)
+		if err != nil {
+			return nil, err
+		}
+		if _, at := taskOf(s); !s.State.Final && (cwd == "" || at == cwd) {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+// unfinished returns an error if there is unfinished work in a folder.
+func (w *work) unfinished(ctx context.Context, cwd string) error {
+	if w.flags.again {
+		return nil
+	}
+	list, err := w.open(ctx, cwd)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	w.list(list)
+	id := []string{list[0].ID.String()}
+	return command.Hinted(errors.New("there is unfinished work in this folder"), "%s goes on, %s ends it, --new begins beside it",
+		w.Command("undertake", nil, "--resume", id[0]), w.Command("cancel", id, "--note", "WHY"))
+}
+
+func (w *work) list(list []*session.Session) {
+	for _, s := range list {
+		task, cwd := taskOf(s)
+		fmt.Fprintf(w.Err, "%s  %s, in %s, $%s spent: %s (%s)\n", s.ID, s.Status, s.State.Name, s.Spent().Money, render.Clean(task), render.Clean(cwd))
+	}
+}
+
+// goOn takes up an undertaking.
+func (w *work) goOn(ctx context.Context, args []string) error {
+	if len(args) > 0 && w.flags.resume != newest {
+		return command.Usage("--resume goes on with what was begun: it takes no specification")
+	}
+	s, err := w.which(ctx, args)
+	if err != nil {
+		return err
+	}
+	task, cwd := taskOf(s)
+	if !filepath.IsAbs(cwd) {
+		return command.Usage("session %s is no undertaking", s.ID)
+	}
+	if s.Status == session.Completed || s.State.Final {
+		return fmt.Errorf("session %s has ended in %s: there is nothing to go on with", s.ID, s.State.Name)
+	}
+	w.id, w.session = s.ID, s
+	if err := w.lock(cwd); err != nil {
+		return err
+	}
+	fmt.Fprintf(w.Out, "goes on: %s\n", render.Clean(task))
+	if s.Status == session.Running || s.State.Transition("reply") != nil && s.Status == session.NeedsHuman {
+		return nil
+	}
+	_, err = w.engine.Resume(ctx, s.ID, runner.ResumeOptions{Actor: command.LocalActor()})
+	return err
+}
+
+// which returns the undertaking that --resume names.
+func (w *work) which(ctx context.Context, args []string) (*session.Session, error) {
+	text := w.flags.resume
+	if text == newest && len(args) == 1 { // pflag leaves what is not joined by = as an argument
+		text = args[0]
+	}
+	if text != newest {
+		id, err := command.FindID(ctx, w.engine.Sessions, text)
+		if err != nil {
+			return nil, err
+		}
+		return w.engine.Session(ctx, id)
+	}
+	list, err := w.open(ctx, "")
+	switch {
+	case err != nil:
+		return nil, err
+	case len(list) == 0:
+		return nil, command.Hinted(errors.New("no undertaking is unfinished"), "%s begins one", w.Command("undertake", []string{"SPEC.md"}, "--solo"))
+	case len(list) > 1:
+		w.list(list)
+		return nil, command.Hinted(errors.New("several undertakings are unfinished"), "name one: %s", w.Command("undertake", nil, "--resume", list[0].ID.String()))
+	}
+	return list[0], nil
+}
+
+// tree returns the folder to work in: a worktree of its own, if that is wanted.
+func (w *work) tree(ctx context.Context, cwd string) (string, error) {
+	t, err := undertaking.TreeOf(ctx, cwd)
+	if err != nil {
+		return "", err
+	}
+	f := w.flags
+	switch {
+	case f.givenTree && !f.worktree:
+		return cwd, nil
+	case f.givenTree && t.Top == "":
+		return "", command.Usage("--worktree needs a git repository, and %s is in none", cwd)
+	case t.Top == "" || t.Head == "":
+		return cwd, nil
+	case t.Dirty && !f.givenTree:
+		fmt.Fprintln(w.Err, "warning: the working tree has uncommitted changes: the work goes on in it, among them")
+		return cwd, nil
+	}
+	path, err := undertaking.AddWorktree(ctx, cwd, w.id.String()[:8])
+	if err == nil {
+		fmt.Fprintf(w.Out, "works in the new worktree %s\n", near(path))
+	}
+	return path, err
+}
+
+// dumps returns the folder of dumps, beside the store; "" for a store in memory.
+func (w *work) dumps() string {
+	path, err := w.StorePath()
+	if err != nil || path == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(path), "undertakings")
+}
+
+// dump writes where the undertaking stands.
+func (w *work) dump(ctx context.Context, dir string, u undertaking.State) {
+	if dir == "" {
+		return
+	}
+	s, err := w.engine.Session(context.WithoutCancel(ctx), w.id)
+	if err == nil {
+		err = undertaking.WriteDump(dir, undertaking.DumpOf(context.WithoutCancel(ctx), s, u, command.Now()))
+	}
+	if err != nil {
+		warnUndertake(w.App, fmt.Errorf("the dump was not written; the store has everything: %w", err))
+	}
+}
+
+func warnUndertake(a *command.App, err error) {
+	fmt.Fprintln(a.Err, "warning: "+render.Clean(err.Error()))
+}
+
+// listen says what is typed: at a terminal only, since nobody else types.
+func (w *work) listen(ctx context.Context) {
+	if !render.IsTerminal(w.In) {
+		return
+	}
+	go func() {
+		lines := bufio.NewScanner(w.In)
+		for lines.Scan() && ctx.Err() == nil {
+			text := strings.TrimSpace(lines.Text())
+			if text == "" {
+				continue
+			}
+			if told, err := w.say(ctx, w.id, text); err != nil {
+				warnUndertake(w.App, err)
+			} else {
+				fmt.Fprintln(w.Out, told)
+			}
+		}
+	}()
+}
+
+func (w *work) say(ctx context.Context, id specialist.SessionID, text string) (string, error) {
+	return undertaking.Say(ctx, w.engine.Runner, id, text, agent.Steer, command.LocalActor(), command.Now().Time())
+}

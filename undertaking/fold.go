@@ -1,0 +1,338 @@
+package undertaking
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// Kinds of the agent_log that are no events of an agent.
+const (
+	kindSaid      = "said"      // a human said something
+	kindTold      = "told"      // a worker has it
+	kindSubmitted = "submitted" // the move of a turn
+	kindCharge    = "charge"    // what a turn has cost
+	kindCrossed   = "crossed"   // a level of the context
+	kindNoticed   = "noticed"   // the worker was told of it
+	kindTask      = "task"
+	kindNote      = "note"
+	kindReleased  = "released" // a worker was let go, and why
+)
+
+// An entry is one line of one of the two logs of an undertaking.
+type entry struct {
+	Agent bool // of the agent_log, else of the session's log
+	Seq   int64
+	At    specialist.Time
+	Kind  string
+	Data  json.RawMessage
+}
+
+// entryOf returns the entry that an event of the agent_log is.
+func entryOf(e session.AgentEvent) entry {
+	return entry{Agent: true, Seq: e.Seq, At: e.At, Kind: e.Kind, Data: e.Data}
+}
+
+// fold returns what follows from one more line. It is pure, and changes nothing that s refers
+// to. Lines of each log come in their order; between the two it does not matter which comes
+// first. Kinds that it does not know it skips, and members that it cannot read are missing.
+func fold(s State, e entry) State {
+	s.At = max(s.At, e.At)
+	if !e.Agent {
+		s.Seq = e.Seq
+		if fold := ofSession[e.Kind]; fold != nil {
+			fold(&s, e)
+		}
+		return s
+	}
+	s.AgentSeq = max(s.AgentSeq, e.Seq) // 0 until it is appended
+	if fold := ofAgents[e.Kind]; fold != nil {
+		var about who
+		_ = json.Unmarshal(e.Data, &about)
+		fold(&s, about, e)
+	}
+	return s
+}
+
+// A who names whom an entry of the agent_log is about.
+type who struct {
+	As     string `json:"as,omitempty"`
+	Number int    `json:"number,omitempty"`
+}
+
+// change gives f a worker to change, if there is one of that number.
+func (s *State) change(number int, at specialist.Time, f func(*Worker)) {
+	if number < 1 || number > len(s.Workers) {
+		return
+	}
+	s.Workers = slices.Clone(s.Workers)
+	w := &s.Workers[number-1]
+	w.Heard = max(w.Heard, at)
+	f(w)
+}
+
+func read[T any](data json.RawMessage) (v T) {
+	_ = json.Unmarshal(data, &v) // what cannot be read is missing
+	return v
+}
+
+// ofSession has what follows from the events of the session's log.
+var ofSession = map[string]func(*State, entry){
+	session.KindCreated:     func(s *State, e entry) { s.Name = read[struct{ State string }](e.Data).State },
+	session.KindRoundOpened: foldRound,
+	session.KindExecuted:    foldExecuted,
+	session.KindProposed:    foldHandedIn,
+	session.KindAskFailed:   foldHandedIn,
+	session.KindDiscarded:   foldHandedIn,
+	session.KindEnded:       func(s *State, e entry) { s.Ended = read[struct{ Status string }](e.Data).Status },
+	session.KindResumed:     func(s *State, _ entry) { s.Ended = "" },
+}
+
+func foldRound(s *State, e entry) {
+	opened := read[struct {
+		State string
+		Round int32
+	}](e.Data)
+	if opened.State != "" {
+		s.Name = opened.State
+	}
+	s.Round = opened.Round
+}
+
+// foldHandedIn counts what an answer, or its end, has handed in.
+func foldHandedIn(s *State, e entry) {
+	d := read[struct {
+		SpecialistID                    string
+		CostUSD                         exact.Money
+		NumInputTokens, NumOutputTokens int64
+	}](e.Data)
+	s.HandedIn = add(s.HandedIn, d.SpecialistID, Cost{d.CostUSD, d.NumInputTokens, d.NumOutputTokens})
+}
+
+func add(m map[string]Cost, id string, c Cost) map[string]Cost {
+	if c == (Cost{}) {
+		return m
+	}
+	if m = maps.Clone(m); m == nil {
+		m = map[string]Cost{}
+	}
+	m[id] = m[id].plus(c)
+	return m
+}
+
+// foldExecuted: a move was executed.
+func foldExecuted(s *State, e entry) {
+	d := read[struct {
+		SpecialistID, FromState, ToState, TransitionName string
+		IsHuman                                          bool
+		MetaJSON                                         json.RawMessage
+	}](e.Data)
+	s.Name = d.ToState
+	s.Last = Move{By: d.SpecialistID, From: d.FromState, Transition: d.TransitionName, Payload: d.MetaJSON, Human: d.IsHuman, Round: s.Round}
+	if s.Moved = maps.Clone(s.Moved); s.Moved == nil {
+		s.Moved = map[string]int32{}
+	}
+	s.Moved[d.SpecialistID] = s.Round
+	switch d.TransitionName {
+	case "hand_off", "complete":
+		if d.MetaJSON != nil {
+			s.Record = d.MetaJSON
+		}
+	case "lost":
+		if record := read[struct{ Record json.RawMessage }](d.MetaJSON).Record; record != nil {
+			s.Record = record
+		}
+	case "passed", "failed":
+		s.Passed = d.TransitionName == "passed"
+	}
+	if s.Passed && d.TransitionName == "passed" {
+		s.verify()
+	}
+}
+
+// verify marks the tasks that are done as verified: a check has passed.
+func (s *State) verify() {
+	s.Tasks = slices.Clone(s.Tasks)
+	for i := range s.Tasks {
+		if s.Tasks[i].Status == "done" {
+			s.Tasks[i].Status = "verified"
+		}
+	}
+}
+
+// ofAgents has what follows from the entries of the agent_log.
+var ofAgents = map[string]func(*State, who, entry){
+	string(agent.KindOpened):     foldOpened,
+	string(agent.KindTurn):       foldTurn,
+	string(agent.KindDone):       foldDone,
+	string(agent.KindExited):     foldExited,
+	string(agent.KindUsage):      foldUsage,
+	string(agent.KindToolUse):    foldTool,
+	string(agent.KindToolDone):   func(s *State, a who, e entry) { s.change(a.Number, e.At, func(w *Worker) { w.Tool = "" }) },
+	string(agent.KindSubagent):   foldSubagent,
+	string(agent.KindText):       func(s *State, a who, e entry) { s.change(a.Number, e.At, func(*Worker) {}) },
+	string(agent.KindRetry):      func(s *State, a who, e entry) { s.change(a.Number, e.At, func(*Worker) {}) },
+	string(agent.KindCompaction): func(s *State, a who, e entry) { s.change(a.Number, e.At, func(w *Worker) { w.Compaction = true }) },
+	kindSubmitted:                foldSubmitted,
+	kindCharge:                   foldCharge,
+	kindCrossed:                  foldCrossed,
+	kindNoticed:                  func(s *State, a who, e entry) { s.change(a.Number, e.At, func(w *Worker) { w.Notice = "" }) },
+	kindReleased:                 foldReleased,
+	kindSaid:                     foldSaid,
+	kindTold:                     foldTold,
+	kindTask:                     foldTask,
+}
+
+func foldOpened(s *State, a who, e entry) {
+	d := read[struct {
+		agent.Opened
+		HeadBefore, TreeBefore string
+	}](e.Data)
+	if a.Number == len(s.Workers)+1 {
+		s.Workers = append(slices.Clone(s.Workers), Worker{Number: a.Number, Agent: d.Agent, HeadBefore: d.HeadBefore, TreeBefore: d.TreeBefore})
+		s.Bound = a.Number
+	}
+	s.change(a.Number, e.At, func(w *Worker) {
+		w.AgentSession, w.Model, w.Open, w.Turn, w.Tool, w.Subagents = d.AgentSession, d.Model, true, false, "", nil
+		w.Opened++
+		if d.Window > 0 {
+			w.Usage.Window, w.Usage.Ceiling = d.Window, d.Ceiling
+		}
+	})
+}
+
+func foldTurn(s *State, a who, e entry) {
+	s.change(a.Number, e.At, func(w *Worker) { w.Turn, w.SpawnedNow, w.Candidate = true, 0, nil })
+}
+
+func foldDone(s *State, a who, e entry) {
+	d := read[agent.Done](e.Data)
+	s.change(a.Number, e.At, func(w *Worker) {
+		w.Turn, w.Tool, w.Subagents = false, "", nil
+		w.Turns++
+		if d.Outcome == agent.Finished {
+			w.Failures = 0
+		}
+	})
+	if d.Turn > 0 {
+		s.Taken = append(slices.Clone(s.Taken), d.Turn)
+	}
+}
+
+func foldExited(s *State, a who, e entry) {
+	d := read[struct {
+		Closed bool
+		Lost   string
+	}](e.Data)
+	s.change(a.Number, e.At, func(w *Worker) {
+		w.Open, w.Turn, w.Tool, w.Subagents = false, false, "", nil
+		if w.Lost = d.Lost; !d.Closed {
+			w.Failures++
+		}
+	})
+}
+
+func foldUsage(s *State, a who, e entry) {
+	u := read[agent.Usage](e.Data)
+	s.change(a.Number, e.At, func(w *Worker) { w.Usage = u })
+}
+
+func foldTool(s *State, a who, e entry) {
+	d := read[agent.ToolUse](e.Data)
+	s.change(a.Number, e.At, func(w *Worker) {
+		if d.Parent != "" {
+			return
+		}
+		w.Tool = d.Tool
+		if w.Crossed.Hard || w.Compaction {
+			w.Uses++
+		}
+	})
+}
+
+func foldSubagent(s *State, a who, e entry) {
+	d := read[agent.Subagent](e.Data)
+	s.change(a.Number, e.At, func(w *Worker) {
+		if d.Status == "" {
+			w.Spawned++
+			w.SpawnedNow++
+			w.Subagents = append(slices.Clone(w.Subagents), d.Description)
+		} else if i := slices.Index(w.Subagents, d.Description); i >= 0 {
+			w.Subagents = slices.Delete(slices.Clone(w.Subagents), i, i+1)
+		}
+	})
+}
+
+func foldSubmitted(s *State, a who, e entry) {
+	m := read[Move](e.Data)
+	m.By = a.As
+	s.change(a.Number, e.At, func(w *Worker) { w.Candidate = &m })
+}
+
+func foldCharge(s *State, a who, e entry) {
+	c := read[Cost](e.Data)
+	s.Charged = add(s.Charged, a.As, c)
+	s.Dearest = max(s.Dearest, c.USD)
+}
+
+func foldCrossed(s *State, a who, e entry) {
+	d := read[struct {
+		Level   agent.Level
+		Crossed agent.Crossed
+		Notice  string
+	}](e.Data)
+	s.change(a.Number, e.At, func(w *Worker) {
+		w.Crossed = d.Crossed
+		if d.Level != "" {
+			w.Level, w.Notice, w.Uses = d.Level, d.Notice, 0
+		}
+	})
+}
+
+// foldReleased: a worker was let go. Churn counts those in a row that left nothing behind.
+func foldReleased(s *State, a who, e entry) {
+	d := read[struct {
+		Reason string
+		Idle   bool
+	}](e.Data)
+	s.change(a.Number, e.At, func(w *Worker) { w.Gone = d.Reason })
+	if s.Bound == a.Number {
+		s.Bound = 0
+	}
+	if s.Churn++; !d.Idle {
+		s.Churn = 0
+	}
+}
+
+func foldSaid(s *State, _ who, e entry) {
+	s.Words = append(slices.Clone(s.Words), read[Word](e.Data))
+}
+
+func foldTold(s *State, a who, e entry) {
+	ids := read[struct{ Words []string }](e.Data).Words
+	s.Words = slices.Clone(s.Words)
+	for i := range s.Words {
+		if slices.Contains(ids, s.Words[i].ID) {
+			s.Words[i].Told = a.Number
+		}
+	}
+}
+
+func foldTask(s *State, a who, e entry) {
+	t := read[Task](e.Data)
+	t.Number = a.Number
+	s.Tasks = slices.Clone(s.Tasks)
+	if i := slices.IndexFunc(s.Tasks, func(o Task) bool { return o.ID == t.ID }); i >= 0 {
+		s.Tasks[i] = t
+	} else {
+		s.Tasks = append(s.Tasks, t)
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

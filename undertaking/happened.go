@@ -1,0 +1,339 @@
+package undertaking
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/permit"
+	"github.com/dialai/dialai/session"
+)
+
+// What agents tell, one event after the other, as the loop takes it. Three of the events wait
+// for an answer: a hook and a tool of ours are answered here, from the state as it is now; a
+// permission is a session of its own, and is answered when that has ended.
+
+// A happened is an event of an agent.
+type happened struct {
+	v *live
+	e agent.Event
+}
+
+func (h happened) handle(ctx context.Context, l *Loop) bool {
+	v := h.v
+	about := who{orchestrator, v.number}
+	if v.heard = l.c.Now(); l.live[v.number] != v {
+		return false // of a process that never opened
+	}
+	switch b := h.e.Body.(type) {
+	case agent.Opened, agent.TurnStarted: // are logged by who led to them
+	case agent.Usage:
+		return l.used(ctx, v, b)
+	case agent.Text:
+		if b.Parent == "" {
+			v.said = b.Text
+		}
+		b.Text = clip(b.Text, maxLogged)
+		l.note(about, string(b.Kind()), b)
+		if b.Parent == "" {
+			l.tell(v.number, "says: %s", firstLine(b.Text))
+		}
+	case agent.ToolUse:
+		b.Input = logged(b.Tool, b.Input)
+		l.note(about, string(b.Kind()), b)
+		if b.Parent == "" {
+			l.tell(v.number, "%s %s", b.Tool, firstLine(string(b.Input)))
+		}
+		return l.inGrace(ctx, v)
+	case agent.Hook:
+		l.answerHook(ctx, v, b)
+	case agent.ToolCall:
+		return l.called(ctx, v, b)
+	case agent.Permission:
+		l.permission(ctx, v, b)
+	case agent.Withdrawn:
+		if cancel := v.asks[b.ID]; cancel != nil {
+			cancel()
+		}
+	case agent.Compaction:
+		l.note(about, string(b.Kind()), b)
+		return true
+	case agent.Retry:
+		l.note(about, string(b.Kind()), b)
+		l.tell(v.number, "the provider failed (%s), attempt %d of %d", b.Reason, b.Attempt, b.Max)
+	case agent.Done:
+		return l.turnEnded(ctx, v, b)
+	case agent.Exited:
+		return l.exited(ctx, v, b)
+	default: // tool_done, subagent, receipt, error, log
+		l.note(about, string(b.Kind()), b)
+	}
+	return false
+}
+
+const maxLogged = 2 << 10 // bytes of a text, a tool's input or its output in the agent_log
+
+// clip shortens a text to some bytes.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "") + "…"
+}
+
+func firstLine(text string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
+	if line = clip(line, 120); more && !strings.HasSuffix(line, "…") {
+		line += " …"
+	}
+	return line
+}
+
+// logged is the input of a tool as the agent_log has it: what looks like a secret is masked.
+func logged(tool string, input json.RawMessage) json.RawMessage {
+	masked := permit.Masked(tool, input)
+	if len(masked) <= maxLogged {
+		return masked
+	}
+	text, err := jsontext.Marshal(clip(string(masked), maxLogged))
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// used: the meter of a worker has moved.
+func (l *Loop) used(ctx context.Context, v *live, u agent.Usage) bool {
+	about := who{orchestrator, v.number}
+	l.note(about, string(u.Kind()), u)
+	v.cost.In, v.cost.Out = u.Tokens.In+u.Tokens.CacheRead+u.Tokens.CacheWrite, u.Tokens.Out
+	if u.CostUSD != nil {
+		v.cost.USD = money(*u.CostUSD)
+	}
+	if w := l.state.worker(v.number); !u.Stale {
+		level, crossed := l.set.Levels.Cross(w.Crossed, u.Used, u.Ceiling)
+		if level != "" || crossed != w.Crossed {
+			l.note(about, kindCrossed, crossing{level, crossed, u.Percent(agent.Ceiling), notice(level, u.Percent(agent.Ceiling), l.set.Levels)})
+		}
+		if level != "" {
+			l.tell(v.number, "its context is %d %% full (%s)", u.Percent(agent.Ceiling), level)
+		}
+	}
+	if v.turn && !v.interrupted && l.overCap(v) {
+		l.interrupt(ctx, v)
+	}
+	return l.inGrace(ctx, v) || l.state.worker(v.number).Level == agent.Hard
+}
+
+type crossing struct {
+	Level   agent.Level   `json:"level,omitempty"`
+	Crossed agent.Crossed `json:"crossed"`
+	Pct     int           `json:"pct"`
+	Notice  string        `json:"notice,omitempty"`
+}
+
+// interrupt ends the running turn.
+func (l *Loop) interrupt(ctx context.Context, v *live) {
+	v.interrupted, v.stopped = true, l.c.Now()
+	if err := v.session.Interrupt(ctx); err != nil && ctx.Err() == nil {
+		l.end(ctx, v)
+	}
+}
+
+// charge puts what a process has cost since the last time into the agent_log.
+func (l *Loop) charge(v *live) {
+	if c := v.cost.minus(v.charged); c != (Cost{}) {
+		v.charged = v.cost
+		l.note(who{orchestrator, v.number}, kindCharge, c)
+	}
+}
+
+// turnEnded: what the turn has cost and its end are durable before anything follows.
+func (l *Loop) turnEnded(ctx context.Context, v *live, d agent.Done) bool {
+	v.turn = false
+	w := l.state.worker(v.number)
+	l.charge(v)
+	if d.Text == "" {
+		d.Text = v.said
+	}
+	d.Text = clip(d.Text, maxLogged)
+	candidate := l.state.candidate(w)
+	l.note(who{orchestrator, v.number}, string(d.Kind()), d)
+	if err := l.flush(ctx); err != nil {
+		l.fail(err)
+		return true
+	}
+	switch d.Outcome {
+	case agent.Finished, agent.Limit:
+		if v.prompts++; candidate != nil {
+			v.prompts = 0
+		}
+	case agent.Cancelled:
+		if v.silent {
+			l.end(ctx, v)
+		}
+	case agent.Full:
+		l.note(who{orchestrator, v.number}, string(agent.KindCompaction), agent.Compaction{Trigger: "full", Blocked: true})
+		l.end(ctx, v)
+	case agent.Auth:
+		if _, err := l.stop(ctx, "the agent's provider refuses the credentials: "+d.Problem); err != nil {
+			l.fail(err)
+		}
+	case agent.Crashed, agent.Provider:
+		l.tell(v.number, "its turn ended: %s %s", d.Outcome, d.Problem)
+		l.end(ctx, v)
+	}
+	return true
+}
+
+// exited: a process has gone.
+func (l *Loop) exited(ctx context.Context, v *live, e agent.Exited) bool {
+	l.charge(v)
+	for _, cancel := range v.asks {
+		cancel()
+	}
+	delete(l.live, v.number)
+	w := l.state.worker(v.number)
+	l.note(who{orchestrator, v.number}, string(e.Kind()), closing{Exited: e, Closed: w.Gone != "" || l.s != nil && !l.s.Status.Live()})
+	if len(e.Left) > 0 {
+		l.tell(v.number, "processes are left: %v", e.Left)
+	}
+	if err := l.flush(ctx); err != nil {
+		l.fail(err)
+	}
+	return true
+}
+
+// answer answers what an agent waits for.
+func (l *Loop) answer(ctx context.Context, v *live, r agent.Reply) {
+	if err := v.session.Answer(ctx, r); err != nil && ctx.Err() == nil && !v.closing {
+		l.tell(v.number, "an answer did not reach it: %v", err)
+	}
+}
+
+// permission has what an agent asks to be allowed decided by a session of its own.
+func (l *Loop) permission(ctx context.Context, v *live, p agent.Permission) {
+	asking, cancel := context.WithCancel(ctx)
+	v.asks[p.ID] = cancel
+	w := l.state.worker(v.number)
+	prompt := permit.Prompt{
+		Agent: w.Agent, AgentSession: w.AgentSession, Undertaking: l.c.Session.String(), Tool: p.Tool, Input: p.Input, Cwd: l.c.Cwd,
+		BlockedPath: p.BlockedPath, Suggestions: p.Suggestions,
+	}
+	l.tell(v.number, "asks for %s", p.Tool)
+	go func() {
+		answer, err := l.c.Permit.Ask(asking, prompt)
+		l.in.put(permitted{v, p, answer, err})
+	}()
+}
+
+// A permitted is what came of a permission.
+type permitted struct {
+	v      *live
+	asked  agent.Permission
+	answer permit.Answer
+	err    error
+}
+
+func (p permitted) handle(ctx context.Context, l *Loop) bool {
+	cancel := p.v.asks[p.asked.ID]
+	if cancel == nil || l.live[p.v.number] != p.v {
+		return false
+	}
+	cancel()
+	delete(p.v.asks, p.asked.ID)
+	r := agent.Reply{To: p.asked.ID, Allow: p.err == nil && p.answer.Behavior == permit.Allow, Answers: p.answer.Answers}
+	switch {
+	case r.Allow:
+	case p.err != nil:
+		r.Reason = "it could not be asked for"
+	default:
+		r.Reason = p.answer.Message
+	}
+	l.note(who{orchestrator, p.v.number}, string(agent.KindPermission), decided{p.asked.Tool, p.answer.Session.String(), r.Allow})
+	l.tell(p.v.number, "%s %s", map[bool]string{true: "may use", false: "may not use"}[r.Allow], p.asked.Tool)
+	p.v.heard = l.c.Now()
+	l.answer(ctx, p.v, r)
+	return false
+}
+
+type decided struct {
+	Tool    string `json:"tool"`
+	Session string `json:"session"`
+	Allowed bool   `json:"allowed"`
+}
+
+// answerHook answers from what is known now: subagents within their limits, no stash, and a
+// notice with the next result of a tool.
+func (l *Loop) answerHook(ctx context.Context, v *live, h agent.Hook) {
+	w := l.state.worker(v.number)
+	r := agent.Reply{To: h.ID, Allow: true}
+	switch h.Point {
+	case agent.BeforeTool:
+		if r.Reason = l.refused(w, h); r.Reason != "" {
+			r.Allow = false
+			l.tell(v.number, "refused: %s", r.Reason)
+		}
+	case agent.AfterTool:
+		if r.Notice = w.Notice; h.Parent != "" {
+			r.Notice = ""
+		}
+		if r.Notice != "" {
+			l.note(who{orchestrator, v.number}, kindNoticed, nil)
+		}
+	case agent.BeforeCompaction:
+		r.Allow, r.Reason = false, "hand over instead: the next worker gets your record, not a summary"
+		l.note(who{orchestrator, v.number}, string(agent.KindCompaction), agent.Compaction{Trigger: h.Trigger, Blocked: true})
+		l.in.put(nudge{})
+	}
+	l.answer(ctx, v, r)
+}
+
+// A nudge has the session stepped.
+type nudge struct{}
+
+func (nudge) handle(context.Context, *Loop) bool { return true }
+
+// watch ends what takes too long, and reports whether the session has to be stepped.
+func (l *Loop) watch(ctx context.Context) (again bool) {
+	for _, v := range l.live {
+		if v.turn && !v.closing && !v.interrupted && len(v.asks) == 0 && l.silent(v) {
+			l.tell(v.number, "no sign of life for %s", l.c.Now().Sub(v.heard).Round(time.Second))
+			v.silent = true
+			l.interrupt(ctx, v)
+		}
+		if v.interrupted && v.turn && l.c.Now().Sub(v.stopped) >= interruptTime {
+			l.end(ctx, v) // it does not heed
+		}
+		again = l.inGrace(ctx, v) || again
+	}
+	if w := l.state.bound(); w != nil && l.live[w.Number] == nil && l.s.Status == session.Running {
+		again = true // it is woken when its time has come
+	}
+	return again
+}
+
+// interruptTime is how long a turn may go on after it was interrupted.
+const interruptTime = 5 * time.Second
+
+// silent reports whether a worker's turn has given no sign of life for too long.
+func (l *Loop) silent(v *live) bool {
+	limit := l.set.Silence
+	if l.state.worker(v.number).Tool != "" {
+		limit = l.set.SilenceTool
+	}
+	return l.c.Now().Sub(v.heard) >= limit
+}
+
+// money returns dollars; what cannot be an amount is none.
+func money(usd float64) exact.Money {
+	m, err := exact.MoneyFromFloat(usd)
+	if err != nil || m < 0 {
+		return 0
+	}
+	return m
+}

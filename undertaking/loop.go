@@ -1,0 +1,371 @@
+package undertaking
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/permit"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// The loop steps the session, serves the asks that are open, and waits for what happens next.
+//
+// Serving an ask means that somebody works on it: the orchestrator's agent session is opened,
+// woken or prompted; the check command runs; the engine's own ask is answered when a worker
+// has to be cut short or is lost. What comes of it is handed in with Propose, or ended with
+// Withdraw when nobody will answer. Both are commits of the session; the next step sees them.
+
+// A Config is what an undertaking is carried on with.
+type Config struct {
+	Runner  *runner.Runner
+	Session specialist.SessionID // that was started with Undriven
+	// Agent returns the agent of a name, as the machine has it.
+	Agent func(name string) (agent.Agent, error)
+	// Permit decides what agents ask to be allowed; its Runner may be the same.
+	Permit   permit.Config
+	Settings Settings
+	Cwd      string // the working tree, absolute
+	Model    string // of the agents; "" leaves it to them
+	Env      []string
+	Trust    bool // open agents, too, that cannot ask for permission
+	// NoWait ends the loop when a human's move is waited for.
+	NoWait bool
+	// Tell is told what happens, in order, for people; nil is told nothing. It must not block.
+	Tell func(Line)
+	// Saved is called with the state after each transition and at the end.
+	Saved func(State)
+	Now   func() time.Time // nil means time.Now
+	Actor *session.Actor   // in whose name the loop stops sessions
+}
+
+// A Line is what happened, for people.
+type Line struct {
+	At     time.Time
+	State  string // of the session
+	Worker string // orch-2; "" for what is about none
+	Pct    int    // how full its context is; -1 if that is not known
+	Text   string
+}
+
+// A Loop carries one undertaking on. It is used by one goroutine, that of Run.
+type Loop struct {
+	c       Config
+	set     Settings
+	s       *session.Session
+	state   State
+	live    map[int]*live // by number
+	in      *queue
+	pending []session.AgentEvent
+	failed  error
+	check   context.CancelFunc // of the check that runs; nil if none does
+	checked int32              // the round it is for
+	told    map[string]bool    // what a line was written about once
+	looked  time.Time          // at the store
+	waiting bool               // a human is waited for, and people were told
+}
+
+// New returns a Loop.
+func New(c Config) *Loop {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Tell == nil {
+		c.Tell = func(Line) {}
+	}
+	if c.Saved == nil {
+		c.Saved = func(State) {}
+	}
+	return &Loop{c: c, set: c.Settings.withDefaults(), live: map[int]*live{}, in: newQueue(), told: map[string]bool{}}
+}
+
+func (l *Loop) now() specialist.Time { return specialist.TimeOf(l.c.Now()) }
+
+// fail notes an error that ends the loop.
+func (l *Loop) fail(err error) {
+	if l.failed == nil {
+		l.failed = err
+	}
+}
+
+// ErrWaits says that a human is waited for, and that whoever runs the loop does not wait.
+var ErrWaits = errors.New("a human is asked")
+
+// Run carries the undertaking on until it has ended, ctx is done, or, with NoWait, a human is
+// waited for (ErrWaits). Whatever ends it, no process of an agent is left when it returns; the
+// session as it was last seen is returned beside an error too.
+func (l *Loop) Run(ctx context.Context) (*session.Session, State, error) {
+	err := l.begin(ctx)
+	if err == nil {
+		err = l.run(ctx)
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	err = errors.Join(err, l.closeAll(context.WithoutCancel(ctx)))
+	l.c.Saved(l.state)
+	return l.s, l.state, err
+}
+
+// begin folds the logs. Agents that were open in another process are not in this one.
+func (l *Loop) begin(ctx context.Context) (err error) {
+	if l.s, err = l.c.Runner.Session(ctx, l.c.Session); err != nil {
+		return err
+	}
+	if l.state, err = Load(ctx, l.c.Runner.Store(), l.c.Session); err != nil {
+		return err
+	}
+	for _, w := range l.state.Workers {
+		if w.Open {
+			l.note(who{orchestrator, w.Number}, string(agent.KindExited), closing{Closed: true, Host: true})
+		}
+	}
+	return l.flush(ctx)
+}
+
+// run is the loop.
+func (l *Loop) run(ctx context.Context) error {
+	for {
+		if err := l.advance(ctx); err != nil {
+			return err
+		}
+		if l.over() {
+			return nil
+		}
+		if l.c.NoWait && l.humansMove() {
+			return ErrWaits
+		}
+		if err := l.next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// next handles what happens, one after the other, until the session has to be stepped: what is
+// decided is decided by what had happened before.
+func (l *Loop) next(ctx context.Context) error {
+	for again := false; !again; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if e := l.in.take(); e != nil {
+			again = e.handle(ctx, l)
+		} else {
+			l.wait(ctx)
+		}
+		if now := l.c.Now(); now.Sub(l.looked) >= l.set.Poll {
+			l.looked = now
+			changed, err := l.look(ctx)
+			if err != nil {
+				return err
+			}
+			again = l.watch(ctx) || changed || again
+		}
+		if l.failed != nil {
+			return l.failed
+		}
+	}
+	return nil
+}
+
+// wait waits until something happens, for at most one look at the store.
+func (l *Loop) wait(ctx context.Context) {
+	timer := time.NewTimer(l.set.Poll)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-l.in.filled:
+	case <-timer.C:
+	}
+}
+
+// look commits what is pending, and reads what others have written.
+func (l *Loop) look(ctx context.Context) (changed bool, err error) {
+	if err := l.flush(ctx); err != nil {
+		return false, err
+	}
+	words := len(l.state.Words)
+	if err := l.readAgentLog(ctx); err != nil {
+		return false, err
+	}
+	s, err := l.c.Runner.Session(ctx, l.c.Session)
+	if err != nil {
+		return false, err
+	}
+	l.deliver(ctx)
+	changed = s.Sequence != l.s.Sequence || len(l.state.Words) != words
+	l.s = s
+	return changed, nil
+}
+
+// over reports whether the session has ended.
+func (l *Loop) over() bool { return !l.s.Status.Live() }
+
+// humansMove reports whether nothing goes on without a human.
+func (l *Loop) humansMove() bool {
+	return l.s.Status == session.NeedsHuman
+}
+
+// advance steps the session and serves its asks until nothing follows by itself.
+func (l *Loop) advance(ctx context.Context) error {
+	for {
+		if err := l.flush(ctx); err != nil {
+			return err
+		}
+		tick, err := l.c.Runner.Step(ctx, l.c.Session)
+		if err != nil {
+			return err
+		}
+		l.s = tick.Session
+		before := l.state.Last
+		if err := l.readLog(ctx); err != nil {
+			return err
+		}
+		if l.state.Last.Round != before.Round || l.state.Last.Transition != before.Transition {
+			if err := l.moved(ctx); err != nil {
+				return err
+			}
+		}
+		if l.over() {
+			l.tell(0, "%s", l.s.Outcome().Reason)
+			return nil
+		}
+		switch tick.Status {
+		case runner.TickAdvanced, runner.TickRejected, runner.TickSolicited:
+			continue
+		}
+		if again, err := l.serve(ctx); err != nil || !again {
+			return err
+		}
+	}
+}
+
+// serve has somebody work on each ask that is open, and reports whether an answer was handed
+// in, or an ask ended.
+func (l *Loop) serve(ctx context.Context) (again bool, err error) {
+	if l.s.Status != session.Running {
+		return false, l.asked()
+	}
+	l.waiting = false
+	for _, ask := range l.s.OpenAsks() {
+		var did bool
+		switch ask.SpecialistID {
+		case orchestrator:
+			did, err = l.serveWorker(ctx)
+		case engine:
+			did, err = l.serveEngine(ctx)
+		case checks:
+			did, err = l.serveChecks(ctx)
+		}
+		if did || err != nil {
+			return did, err
+		}
+	}
+	return false, nil
+}
+
+// asked tells people once that a human is asked.
+func (l *Loop) asked() error {
+	if l.s.Status == session.NeedsHuman && !l.waiting {
+		l.waiting = true
+		l.tell(0, "your move: %s", l.s.ReasonWithFailures(l.s.Outcome(), false))
+	}
+	return nil
+}
+
+// moved is done after a transition: it lets workers go whose part is over, and tells people.
+func (l *Loop) moved(ctx context.Context) error {
+	m := l.state.Last
+	l.tell(l.state.Bound, "%s %s → %s%s", m.By, m.Transition, l.s.State.Name, l.messageOf(m))
+	if w := l.state.bound(); w != nil {
+		switch m.Transition {
+		case "hand_off", "lost":
+			if err := l.release(ctx, w, m.Transition); err != nil {
+				return err
+			}
+		}
+	}
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	l.c.Saved(l.state)
+	return nil
+}
+
+// propose hands in the move of a specialist, with what its turns have cost.
+func (l *Loop) propose(ctx context.Context, id string, m Move) (bool, error) {
+	if err := l.flush(ctx); err != nil {
+		return false, err
+	}
+	_, s, err := l.c.Runner.Propose(ctx, runner.Submission{
+		SessionID: l.c.Session, RoundID: l.s.Key().ID(), SpecialistID: machine.SpecialistID(id), TransitionName: m.Transition,
+		MetaJSON: m.Payload, Reasoning: messageIn(m.Payload), Usage: l.state.due(id).usage(),
+	})
+	switch {
+	case errors.Is(err, runner.ErrStaleRound): // a human was faster
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("the move %s of %s: %w", m.Transition, id, err)
+	}
+	l.s = s
+	return true, nil
+}
+
+// withdraw ends the ask of a specialist, with what its turns have cost, and those of the
+// others of the round.
+func (l *Loop) withdraw(ctx context.Context, id, code, note string) (bool, error) {
+	if err := l.flush(ctx); err != nil {
+		return false, err
+	}
+	for _, ask := range l.s.OpenAsks() {
+		w := runner.Withdrawal{SessionID: l.c.Session, RoundID: l.s.Key().ID(), SpecialistID: machine.SpecialistID(ask.SpecialistID), Code: code, Note: note}
+		if ask.SpecialistID == id {
+			w.Usage = l.state.due(id).usage()
+		}
+		if _, err := l.c.Runner.Withdraw(ctx, w); err != nil && !errors.Is(err, session.ErrNotFound) {
+			return false, err
+		}
+	}
+	l.tell(l.state.Bound, "%s: %s", code, note)
+	return true, nil
+}
+
+// stop ends the undertaking; whoever resumes the session goes on.
+func (l *Loop) stop(ctx context.Context, note string) (bool, error) {
+	if err := l.flush(ctx); err != nil {
+		return false, err
+	}
+	why := runner.Stopping{Note: note, Actor: session.LocalActor("dialai")}
+	if l.c.Actor != nil {
+		why.Actor = *l.c.Actor
+	}
+	s, err := l.c.Runner.Stop(ctx, l.c.Session, why)
+	if errors.Is(err, runner.ErrNotRunning) {
+		err = nil
+	}
+	if s != nil {
+		l.s = s
+	}
+	return true, err
+}
+
+func (c Cost) usage() specialist.Usage {
+	if c == (Cost{}) {
+		return specialist.Usage{}
+	}
+	return specialist.Usage{CostUSD: c.USD, NumInputTokens: c.In, NumOutputTokens: c.Out, Given: specialist.CostGiven | specialist.InputGiven | specialist.OutputGiven}
+}
+
+// tell writes a line for people.
+func (l *Loop) tell(number int, format string, args ...any) {
+	line := Line{At: l.c.Now(), State: l.s.State.Name, Pct: -1, Text: fmt.Sprintf(format, args...)}
+	if w := l.state.worker(number); w != nil {
+		line.Worker, line.Pct = w.id(), w.Usage.Percent(agent.Ceiling)
+	}
+	l.c.Tell(line)
+}

@@ -1,0 +1,219 @@
+package undertaking
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/machine"
+)
+
+// Who may make which move is a table: a specialist in a state. submit is checked against it at
+// once, while the agent can still do better, and the arbiter of the machine goes by the same
+// table (seats.go), so that nothing that was handed in another way is elected.
+//
+// A payload has the members that its move needs. The machine itself asks only for the
+// message of a human, so that a human may rule an agent's move without its payload.
+
+// Moves of the orchestrator, and what their payloads have beside a message.
+const (
+	report   = "report"
+	inquire  = "inquire"
+	handOff  = "hand_off"
+	complete = "complete"
+)
+
+// moves has the legal moves of each specialist in each state of the solo machine.
+var moves = map[string]map[string][]string{
+	"working":  {orchestrator: {report, inquire, handOff, complete}, engine: {"cut_short", "lost"}},
+	"wrapping": {orchestrator: {handOff}, engine: {"lost"}},
+	"checking": {checks: {"passed", "failed"}},
+	"ruling":   {checks: {"accept"}},
+}
+
+// mayMove reports whether a specialist may make a move in a state.
+func mayMove(state, id, transition string) bool {
+	return slices.Contains(moves[state][id], transition)
+}
+
+// A refusal says why a move was refused, and what may be done instead.
+type refusal struct {
+	Problem string
+	Legal   []string // moves
+}
+
+func (r *refusal) Error() string {
+	return r.Problem + ". Legal moves: " + strings.Join(r.Legal, ", ")
+}
+
+// maxRecord is how large a payload may be, in bytes: 16 KiB of record, and its message.
+const maxRecord = 24 << 10
+
+// checkMove returns the payload of a move as it is handed in, or why it is refused: an error
+// that is a *refusal.
+func checkMove(state, id string, in json.RawMessage) (m Move, err error) {
+	legal := moves[state][id]
+	refuse := func(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...), legal} }
+	tidy, err := jsontext.Tidy(in)
+	if err != nil {
+		return m, refuse("the input is no JSON object: %v", err)
+	}
+	if len(tidy) > maxRecord {
+		return m, refuse("the input has %d bytes, more than %d", len(tidy), maxRecord)
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(tidy, &members); err != nil {
+		return m, refuse("the input is no JSON object")
+	}
+	if err := json.Unmarshal(members["transition"], &m.Transition); err != nil || m.Transition == "" {
+		return m, refuse(`transition is missing: name the move, as in {"transition": %q, "message": "…"}`, append(legal, report)[0])
+	}
+	delete(members, "transition")
+	if !slices.Contains(legal, m.Transition) {
+		return m, refuse("%q is no move that you may make now", clip(m.Transition, 64))
+	}
+	if err := checkPayload(m.Transition, members); err != nil {
+		return m, refuse("%s: %v", m.Transition, err)
+	}
+	m.By, m.From = id, state
+	m.Payload, err = jsontext.Marshal(members)
+	return m, err
+}
+
+// checkPayload checks the members of a payload.
+func checkPayload(transition string, members map[string]json.RawMessage) error {
+	var message string
+	if err := json.Unmarshal(members["message"], &message); err != nil || strings.TrimSpace(message) == "" {
+		return errors.New("message is missing: say in a sentence or more what the other side must know")
+	}
+	switch transition {
+	case inquire:
+		return checkQuestions(members["questions"])
+	case handOff, complete:
+		return checkRecord(transition, members)
+	}
+	return nil
+}
+
+func checkQuestions(raw json.RawMessage) error {
+	var questions []struct {
+		Text    string   `json:"text"`
+		Options []string `json:"options"`
+	}
+	if raw == nil || json.Unmarshal(raw, &questions) != nil || len(questions) == 0 {
+		return errors.New(`questions is missing: a list such as [{"text": "Which format?", "options": ["CSV", "JSON"]}]`)
+	}
+	for i, q := range questions {
+		if strings.TrimSpace(q.Text) == "" {
+			return fmt.Errorf("questions[%d].text is empty", i)
+		}
+	}
+	return nil
+}
+
+// lists are the members of a record that hold texts.
+var lists = []string{"accomplished", "remaining", "files", "commits", "open_risks"}
+
+// checkRecord checks a hand-off record: what was done, what remains, and what the next one
+// must know.
+func checkRecord(transition string, members map[string]json.RawMessage) error {
+	size := map[string]int{}
+	for _, name := range lists {
+		raw, given := members[name]
+		if !given {
+			continue
+		}
+		var list []string
+		if err := json.Unmarshal(raw, &list); err != nil || raw == nil {
+			return fmt.Errorf("%s is no list of texts", name)
+		}
+		size[name] = len(list)
+	}
+	for _, name := range set {
+		if members[name] != nil {
+			return fmt.Errorf("%s is not yours to set: leave it out", name)
+		}
+	}
+	for _, name := range lists[:2] {
+		if members[name] == nil {
+			return fmt.Errorf("%s is missing: a list of texts, which may be empty", name)
+		}
+	}
+	var context string
+	if raw := members["context"]; raw != nil {
+		if err := json.Unmarshal(raw, &context); err != nil {
+			return errors.New("context is no text")
+		}
+	}
+	switch {
+	case size["accomplished"]+size["remaining"] == 0:
+		return errors.New("accomplished and remaining are both empty: say what was done, or what is left")
+	case transition == complete && size["remaining"] > 0:
+		return errors.New("remaining is not empty: hand over, or finish it")
+	case size["remaining"] > 0 && strings.TrimSpace(context) == "":
+		return errors.New("context is missing: say what whoever goes on must know")
+	}
+	return nil
+}
+
+// set are the members of a record that the loop adds.
+var set = []string{"number", "specialist", "session_id", "reason", "pct", "head_before", "head_after", "diff_stat", "tasks", "at"}
+
+// messageIn returns the message of a payload; "" if it has none.
+func messageIn(payload json.RawMessage) string {
+	return read[struct{ Message string }](payload).Message
+}
+
+func (l *Loop) messageOf(m Move) string {
+	if text := messageIn(m.Payload); text != "" {
+		return ": " + firstLine(text)
+	}
+	return ""
+}
+
+// SameMoves returns how a machine differs from another in its states, its transitions and who
+// takes part, nil if it does not: prompts, risks, guards, timers and approvals may differ.
+func SameMoves(m, base *machine.Machine) error {
+	a, b := m.Definition(), base.Definition()
+	if a.MachineName != b.MachineName || a.InitialState != b.InitialState || a.GoalState != b.GoalState {
+		return fmt.Errorf("name, initial state and goal state are %s, %s and %s, and have to be %s, %s and %s", a.MachineName, a.InitialState, a.GoalState, b.MachineName, b.InitialState, b.GoalState)
+	}
+	if len(m.States()) != len(base.States()) {
+		return fmt.Errorf("it has %d states, and has to have %d", len(m.States()), len(base.States()))
+	}
+	for i := range base.States() {
+		want := &base.States()[i]
+		have := m.State(want.Name)
+		if have == nil {
+			return fmt.Errorf("the state %s is missing", want.Name)
+		}
+		if x, y := edges(have), edges(want); x != y {
+			return fmt.Errorf("state %s has the transitions %s, and has to have %s", want.Name, x, y)
+		}
+		if x, y := listed(have), listed(want); x != y {
+			return fmt.Errorf("state %s lists %s, and has to list %s", want.Name, x, y)
+		}
+	}
+	return nil
+}
+
+func edges(s *machine.State) string {
+	var list []string
+	for _, t := range s.Transitions {
+		list = append(list, t.Name+"→"+t.Target)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+func listed(s *machine.State) string {
+	var list []string
+	for _, r := range s.Roster {
+		list = append(list, r.SpecialistID)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,151 @@
+package undertaking
+
+import (
+	"encoding/json"
+
+	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+)
+
+// What an undertaking has come to, as its two logs tell it: the session's, with the moves, and
+// its agent_log, with what the agents did between them. State is a plain value, and fold the
+// only way it changes, live and after a restart: whoever acts first appends to a log, and then
+// folds what was appended. So a process that is killed between any two lines loses nothing
+// that was said, and its successor knows the same.
+
+// Specialists of an undertaking, by their ids, which stay the same over all agent sessions:
+// what is learned of a worker is learned of all workers.
+const (
+	orchestrator = "orchestrator"
+	engine       = "engine"
+	checks       = "checks"
+	owner        = "owner"
+)
+
+// A State is what an undertaking has come to. The zero State is that of one that has not
+// begun.
+type State struct {
+	Name    string           `json:"state"` // of the session's state
+	Round   int32            `json:"round"`
+	Ended   string           `json:"ended,omitempty"`   // completed, stopped or failed, once it is
+	Workers []Worker         `json:"workers,omitempty"` // by number, the first is 1
+	Bound   int              `json:"bound,omitempty"`   // who goes on; 0 if the next worker is still to be opened
+	Tasks   []Task           `json:"tasks,omitempty"`
+	Words   []Word           `json:"words,omitempty"`
+	Last    Move             `json:"last,omitzero"`    // the newest that was executed
+	Moved   map[string]int32 `json:"moved,omitempty"`  // the round of the newest move of each
+	Record  json.RawMessage  `json:"record,omitempty"` // the newest, of a hand-over or a claim
+	Passed  bool             `json:"passed,omitempty"` // the newest check passed
+	// Charged is what each specialist's turns have cost, and HandedIn how much of that the
+	// session's log has: what is left goes in with the next answer or ended ask.
+	Charged  map[string]Cost `json:"charged,omitempty"`
+	HandedIn map[string]Cost `json:"handedIn,omitempty"`
+	Dearest  exact.Money     `json:"dearest,omitempty"` // the costliest turn so far
+	Taken    []int           `json:"taken,omitempty"`   // lines of a scripted agent that were played
+	Churn    int             `json:"churn,omitempty"`   // hand-overs in a row with nothing to show
+	AgentSeq int64           `json:"agentSeq,omitempty"`
+	Seq      int64           `json:"seq,omitempty"`
+	At       specialist.Time `json:"at,omitempty"` // of the newest entry
+}
+
+// A Cost is what turns have cost.
+type Cost struct {
+	USD exact.Money `json:"usd"`
+	In  int64       `json:"in"` // tokens, what was read from a cache and written to it included
+	Out int64       `json:"out"`
+}
+
+func (c Cost) plus(d Cost) Cost  { return Cost{c.USD + d.USD, c.In + d.In, c.Out + d.Out} }
+func (c Cost) minus(d Cost) Cost { return Cost{c.USD - d.USD, c.In - d.In, c.Out - d.Out} }
+
+// A Worker is one session of an agent that works on the task.
+type Worker struct {
+	Number       int             `json:"number"`
+	Agent        string          `json:"agent"`
+	AgentSession string          `json:"sessionId"` // the agent's own id
+	Model        string          `json:"model,omitempty"`
+	Gone         string          `json:"reason,omitempty"`    // why it was let go: complete, soft, hard, compaction, released, lost; "" of the bound one
+	Opened       int             `json:"opened"`              // how often; each is a process
+	Open         bool            `json:"open,omitempty"`      // its process has not exited, as far as the log says
+	Turn         bool            `json:"turn,omitempty"`      // a turn runs
+	Turns        int             `json:"turns"`               // that have ended
+	Failures     int             `json:"failures,omitempty"`  // ends of its process since its last completed turn
+	Lost         string          `json:"lost,omitempty"`      // why it cannot go on
+	Candidate    *Move           `json:"candidate,omitempty"` // the move of the turn, which is handed in when it ends
+	Usage        agent.Usage     `json:"usage"`
+	Crossed      agent.Crossed   `json:"crossed,omitzero"`
+	Level        agent.Level     `json:"level,omitempty"`  // the strictest it was told of
+	Notice       string          `json:"notice,omitempty"` // what it is still to be told
+	Compaction   bool            `json:"compaction,omitempty"`
+	Spawned      int             `json:"spawned,omitempty"`    // subagents, in all
+	SpawnedNow   int             `json:"spawnedNow,omitempty"` // in this turn
+	Uses         int             `json:"uses,omitempty"`       // tool uses on the main thread since the hard level
+	Tool         string          `json:"tool,omitempty"`       // that runs
+	Subagents    []string        `json:"subagents,omitempty"`  // that run: what they do, the newest last
+	HeadBefore   string          `json:"headBefore,omitempty"`
+	TreeBefore   string          `json:"treeBefore,omitempty"`
+	Heard        specialist.Time `json:"heard,omitempty"` // when it last did anything
+	Met          []string        `json:"met,omitempty"`   // what happened to it, for whoever must know
+}
+
+// A Move is a transition that was proposed, or executed.
+type Move struct {
+	By         string          `json:"by"`
+	From       string          `json:"from,omitempty"`
+	Transition string          `json:"transition"`
+	Payload    json.RawMessage `json:"payload,omitempty"`
+	Human      bool            `json:"human,omitempty"`
+	Round      int32           `json:"round,omitempty"`
+}
+
+// A Task is one piece of the work, as the worker lists it.
+type Task struct {
+	ID     int    `json:"id"`
+	Text   string `json:"text"`
+	Status string `json:"status"` // pending, active, done, verified
+	Number int    `json:"number"` // of the worker who last set it
+}
+
+// A Word is what a human said while an agent worked.
+type Word struct {
+	ID      string         `json:"id"`
+	Text    string         `json:"text"`
+	By      string         `json:"by"`
+	Deliver agent.Delivery `json:"deliver"`
+	Told    int            `json:"told,omitempty"` // the number of the worker that has it; 0 if none has
+}
+
+// worker returns the worker of a number, nil if there is none.
+func (s *State) worker(number int) *Worker {
+	if number < 1 || number > len(s.Workers) {
+		return nil
+	}
+	return &s.Workers[number-1]
+}
+
+// bound returns the worker that goes on, nil if the next one is still to be opened.
+func (s *State) bound() *Worker { return s.worker(s.Bound) }
+
+// due returns what a specialist's turns have cost that the session's log does not have.
+func (s *State) due(id string) Cost { return s.Charged[id].minus(s.HandedIn[id]) }
+
+// unpaid returns what the session's log does not have of all.
+func (s *State) unpaid() (sum Cost) {
+	for id := range s.Charged {
+		sum = sum.plus(s.due(id))
+	}
+	return sum
+}
+
+// name is how people are told of a worker.
+func (w *Worker) id() string { return "orch-" + itoa(w.Number) }
+
+// candidate returns the move that a worker's turn ended with and that was not executed yet, nil
+// if there is none. A move that an executed one of the engine overtook is one still.
+func (s *State) candidate(w *Worker) *Move {
+	if c := w.Candidate; c != nil && c.Round > s.Moved[orchestrator] {
+		return c
+	}
+	return nil
+}

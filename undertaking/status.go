@@ -1,0 +1,134 @@
+package undertaking
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Status is where an undertaking stands, for people and programs that look.
+type Status struct {
+	Session  string       `json:"session"`
+	Task     string       `json:"task"`
+	State    string       `json:"state"`
+	Status   string       `json:"status"`           // of the session
+	Mover    string       `json:"mover,omitempty"`  // whose move it is: a specialist
+	Standing string       `json:"standing"`         // working, waiting, idle, gone, over
+	Reason   string       `json:"reason,omitempty"` // why it waits, or how it ended
+	Cwd      string       `json:"cwd"`
+	Spent    Cost         `json:"spent"`
+	Cap      *exact.Money `json:"cap,omitempty"` // in dollars; nil without one
+	Workers  []Worker     `json:"workers"`
+	Tasks    []Task       `json:"tasks"`
+}
+
+// quiet is how long an undertaking that nobody works on is still thought to be worked on.
+const quiet = 2 * time.Minute
+
+// StatusOf returns where an undertaking stands, by its session and what [Load] returned of it.
+func StatusOf(s *session.Session, u State, now time.Time) Status {
+	in := read[taskInput](s.Options().Meta)
+	book := s.Spent()
+	out := Status{
+		Session: s.ID.String(), Task: in.Task, State: s.State.Name, Status: s.Status.String(), Cwd: in.Cwd, Reason: s.ReasonWithFailures(s.Outcome(), false),
+		Spent: Cost{book.Money, book.TokensIn, book.TokensOut}.plus(u.unpaid()), Workers: u.Workers, Tasks: u.Tasks,
+	}
+	if limit, limited := capUSD(s); limited {
+		out.Cap = &limit
+	}
+	out.Mover, out.Standing = standing(s, u, now)
+	if out.Workers == nil {
+		out.Workers = []Worker{}
+	}
+	if out.Tasks == nil {
+		out.Tasks = []Task{}
+	}
+	return out
+}
+
+// standing says whose move it is, and whether somebody is at it.
+func standing(s *session.Session, u State, now time.Time) (mover, how string) {
+	switch {
+	case !s.Status.Live():
+		return "", "over"
+	case s.Status == session.NeedsHuman:
+		return owner, "waiting for you " + short(now.Sub(s.EnteredAt().Time()))
+	}
+	mover = map[string]string{"working": orchestrator, "wrapping": orchestrator, "checking": checks, "ruling": checks}[s.State.Name]
+	switch w := u.bound(); {
+	case now.Sub(u.At.Time()) > quiet && (w == nil || !w.Open):
+		return mover, "gone"
+	case w != nil && w.Turn:
+		return mover, "working"
+	}
+	return mover, "idle"
+}
+
+func short(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d m", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%d h", int(d.Hours()))
+}
+
+// Text writes a status for people.
+func (s Status) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n  session  %s\n  state    %s", s.Task, s.Session, s.State)
+	if s.Mover != "" {
+		fmt.Fprintf(&b, ", the move is %s's", s.Mover)
+	}
+	fmt.Fprintf(&b, "\n  now      %s\n", s.Standing)
+	if s.Reason != "" {
+		fmt.Fprintf(&b, "  because  %s\n", firstLine(s.Reason))
+	}
+	fmt.Fprintf(&b, "  spent    $%s", s.Spent.USD)
+	if s.Cap != nil {
+		fmt.Fprintf(&b, " of $%s", *s.Cap)
+	}
+	fmt.Fprintf(&b, ", %d tokens\n  tree     %s\n", s.Spent.In+s.Spent.Out, s.Cwd)
+	for i := range s.Workers {
+		w := &s.Workers[i]
+		gone := w.Gone
+		if gone == "" {
+			gone = map[bool]string{true: "the last", false: "goes on"}[s.Standing == "over"]
+		}
+		pct := "--"
+		if n := w.Usage.Percent(agent.Ceiling); n >= 0 {
+			pct = itoa(n)
+		}
+		fmt.Fprintf(&b, "  %-8s %s, context %s %%, %d turns, %s\n", w.id(), w.Agent, pct, w.Turns, gone)
+	}
+	for _, t := range s.Tasks {
+		fmt.Fprintf(&b, "  %s %s\n", map[string]string{"pending": "○", "active": "◆"}[t.Status]+map[bool]string{true: "✓"}[t.Status == "done" || t.Status == "verified"], t.Text)
+	}
+	return b.String()
+}
+
+// DumpOf returns what the file beside the store says of an undertaking.
+func DumpOf(ctx context.Context, s *session.Session, u State, at specialist.Time) Dump {
+	st := StatusOf(s, u, at.Time())
+	d := Dump{Task: st.Task, Session: s.ID, State: st.State, Seq: u.Seq, Cwd: st.Cwd, SavedAt: at, Workers: []DumpWorker{}}
+	d.Spent.USD, d.Spent.Tokens = st.Spent.USD, st.Spent.In+st.Spent.Out
+	if t, err := TreeOf(ctx, st.Cwd); err == nil {
+		d.GitHead = t.Head
+	}
+	for i := range u.Workers {
+		w := &u.Workers[i]
+		status := "completed"
+		if w.Gone == "" && w.Number == u.Bound && s.Status != session.Completed {
+			status = "active"
+		}
+		d.Workers = append(d.Workers, DumpWorker{ID: w.id(), AgentSession: w.AgentSession, Status: status, Number: w.Number, Agent: w.Agent, Reason: w.Gone})
+	}
+	return d
+}
