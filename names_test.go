@@ -55,7 +55,6 @@ var offered = map[string]string{
 	"agent/agenttest.Prompt":    "tests of programs that drive coding agents",
 	"agent/agenttest.Start":     "tests of programs that drive coding agents",
 	"agent/agenttest.Uses":      "tests of programs that drive coding agents",
-	"agent/codex.New":           "drives Codex: the command line does not yet",
 
 	"client.Now": "calls a server: see its example",
 

@@ -251,10 +251,10 @@ func TestScriptAtDistance(t *testing.T) {
 	}
 	names := map[string]bool{}
 	var list []string
-	for _, path := range all {
+	for i, path := range all {
 		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
 		names[name] = true
-		if one := os.Getenv("DIALAI_SCRIPT"); notAtServer[name] == "" && one == "" || slices.Contains(strings.Split(one, ","), name) {
+		if one := os.Getenv("DIALAI_SCRIPT"); notAtServer[name] == "" && one == "" && i%everyScript == 0 || slices.Contains(strings.Split(one, ","), name) {
 			list = append(list, path)
 		}
 	}

@@ -1,6 +1,7 @@
 package undertaking
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/permit"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
 // What agents tell, one event after the other, as the loop takes it. Three of the events wait
@@ -113,6 +115,8 @@ func (l *Loop) used(ctx context.Context, v *live, u agent.Usage) bool {
 	v.cost.In, v.cost.Out = u.Tokens.In+u.Tokens.CacheRead+u.Tokens.CacheWrite, u.Tokens.Out
 	if u.CostUSD != nil {
 		v.cost.USD = money(*u.CostUSD)
+	} else {
+		v.cost.USD = l.priced(v, u.Tokens)
 	}
 	if w := l.state.worker(v.number); !u.Stale {
 		level, crossed := l.set.Levels.Cross(w.Crossed, u.Used, u.Ceiling)
@@ -127,6 +131,25 @@ func (l *Loop) used(ctx context.Context, v *live, u agent.Usage) bool {
 		l.interrupt(ctx, v)
 	}
 	return l.inGrace(ctx, v) || l.state.worker(v.number).Level == agent.Hard
+}
+
+// priced returns what the tokens of a process cost whose agent does not say.
+func (l *Loop) priced(v *live, t agent.Tokens) exact.Money {
+	model := cmp.Or(l.state.worker(v.number).Model, l.c.Model)
+	if l.c.Price != nil {
+		cost, known := l.c.Price(model, specialist.Usage{
+			NumInputTokens: t.In, NumOutputTokens: t.Out, Given: specialist.InputGiven | specialist.OutputGiven,
+			Detail: &specialist.UsageDetail{CacheReadTokens: t.CacheRead, CacheWrite5mTokens: t.CacheWrite},
+		})
+		if known {
+			return cost
+		}
+	}
+	if !l.told["price"] {
+		l.told["price"] = true
+		l.tell(v.number, "no price of the model %q is known: only --max-tokens limits it", model)
+	}
+	return 0
 }
 
 type crossing struct {

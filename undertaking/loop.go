@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/permit"
 	"github.com/dialai/dialai/runner"
@@ -33,7 +34,10 @@ type Config struct {
 	Cwd      string // the working tree, absolute
 	Model    string // of the agents; "" leaves it to them
 	Env      []string
-	Trust    bool // open agents, too, that cannot ask for permission
+	// Price returns what tokens of a model cost, for an agent that does not say; nil, and a
+	// model that it does not know, cost nothing, which people are told.
+	Price func(model string, u specialist.Usage) (exact.Money, bool)
+	Trust bool // open agents, too, that cannot ask for permission
 	// NoWait ends the loop when a human's move is waited for.
 	NoWait bool
 	// Tell is told what happens, in order, for people; nil is told nothing. It must not block.

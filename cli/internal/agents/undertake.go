@@ -17,6 +17,7 @@ import (
 
 	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/agent/claude"
+	codexagent "github.com/dialai/dialai/agent/codex"
 	"github.com/dialai/dialai/agent/scripted"
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
@@ -67,8 +68,9 @@ the budget. Your answers are rulings: dialai inbox shows the questions, and dial
 dialai say, or a line typed here answers. The end is yours too, until the record shows that
 the check can be believed.
 
-An agent is claude (Claude Code, the program that DIALAI_CLAUDE_BIN names or that is on the
-path), or scripted:FILE, which follows a script and costs nothing.`,
+An agent is claude (Claude Code) or codex (Codex), whose program is on the path or named by
+DIALAI_CLAUDE_BIN or DIALAI_CODEX_BIN, or scripted:FILE, which follows a script and costs
+nothing. Codex does not tell what it costs: its tokens are priced as models are.`,
 		Example: `  dialai undertake --solo spec.md --check "go test ./..."
   dialai undertake --solo spec.md --agent scripted:demo.jsonl --cwd work
   dialai undertake --resume`,
@@ -80,7 +82,7 @@ path), or scripted:FILE, which follows a script and costs nothing.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.solo, "solo", false, "one worker at a time, and you")
-	flags.StringVar(&f.agent, "agent", claudeName, "the `agent` that works: claude, or scripted:FILE")
+	flags.StringVar(&f.agent, "agent", claudeName, "the `agent` that works: claude, codex or scripted:FILE")
 	flags.StringVar(&f.model, "model", "", "the agent's `model` (default: the agent's choice)")
 	flags.StringVar(&f.cwd, "cwd", "", "the `folder` to work in (default: this one)")
 	flags.BoolVar(&f.worktree, "worktree", false, "work in a git worktree beside the repository (default: if it is clean)")
@@ -152,10 +154,12 @@ func agentNamed(a *command.App, name string) (agent.Agent, error) {
 		return scripted.New(rest, text)
 	case claudeName:
 		return claude.New(a.Env("DIALAI_CLAUDE_BIN")), nil
+	case codex:
+		return codexagent.New(a.Env("DIALAI_CODEX_BIN")), nil
 	case "dialai":
 		return nil, nil // asked like the others, and answered by the loop
 	}
-	return nil, command.Hinted(command.Usage("there is no agent %q", name), "claude, or scripted:FILE, which follows a script")
+	return nil, command.Hinted(command.Usage("there is no agent %q", name), "claude, codex, or scripted:FILE, which follows a script")
 }
 
 // A work is one call of undertake.
@@ -334,6 +338,17 @@ func (w *work) carryOn(ctx context.Context, c undertaking.Config) error {
 	c.Runner, c.Session, c.Cwd, c.Model, c.Trust, c.NoWait = w.engine.Runner, w.id, w.cwd, w.flags.model, w.flags.trust, w.flags.noWait
 	c.Agent = func(name string) (agent.Agent, error) { return agentNamed(w.App, name) }
 	c.Now, c.Actor = command.Clock, command.LocalActor()
+	prices, err := w.PriceTable()
+	if err != nil {
+		return err
+	}
+	c.Price = func(model string, u specialist.Usage) (exact.Money, bool) {
+		p, known := prices.Find(model)
+		if d := u.Detail; d != nil && !p.InputExcludesCached {
+			u.NumInputTokens += d.CacheReadTokens + d.CacheWrite5mTokens
+		}
+		return p.Cost(u), known
+	}
 	out := &lines{w.Out}
 	c.Tell = out.write
 	dir := w.dumps()
