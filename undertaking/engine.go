@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/permit"
 	"github.com/dialai/dialai/session"
 )
@@ -207,7 +208,7 @@ func runCheck(ctx context.Context, cwd, line string, round int32) checkDone {
 	inGroup(cmd)
 	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()
-	d.output = tail.String()
+	d.output = packs.Redact(tail.String())
 	switch {
 	case ctx.Err() == context.DeadlineExceeded:
 		d.exit, d.output = -1, d.output+"\n(the check took too long, and was ended)"

@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/permit"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -39,7 +40,7 @@ func (h happened) handle(ctx context.Context, l *Loop) bool {
 		if b.Parent == "" {
 			v.said = b.Text
 		}
-		b.Text = clip(b.Text, maxLogged)
+		b.Text = clip(packs.Redact(b.Text), maxLogged)
 		l.note(about, string(b.Kind()), b)
 		if b.Parent == "" {
 			l.tell(v.number, "says: %s", firstLine(b.Text))
@@ -51,6 +52,12 @@ func (h happened) handle(ctx context.Context, l *Loop) bool {
 			l.tell(v.number, "%s %s", b.Tool, firstLine(string(b.Input)))
 		}
 		return l.inGrace(ctx, v)
+	case agent.ToolDone:
+		b.Output = clip(packs.Redact(b.Output), maxLogged)
+		l.note(about, string(b.Kind()), b)
+	case agent.Log:
+		b.Text = clip(packs.Redact(b.Text), maxLogged)
+		l.note(about, string(b.Kind()), b)
 	case agent.Hook:
 		l.answerHook(ctx, v, b)
 	case agent.ToolCall:
@@ -71,7 +78,7 @@ func (h happened) handle(ctx context.Context, l *Loop) bool {
 		return l.turnEnded(ctx, v, b)
 	case agent.Exited:
 		return l.exited(ctx, v, b)
-	default: // tool_done, subagent, receipt, error, log
+	default: // subagent, receipt, error
 		l.note(about, string(b.Kind()), b)
 	}
 	return false
@@ -183,7 +190,7 @@ func (l *Loop) turnEnded(ctx context.Context, v *live, d agent.Done) bool {
 	if d.Text == "" {
 		d.Text = v.said
 	}
-	d.Text = clip(d.Text, maxLogged)
+	d.Text = clip(packs.Redact(d.Text), maxLogged)
 	candidate := l.state.candidate(w)
 	l.note(who{orchestrator, v.number}, string(d.Kind()), d)
 	if err := l.flush(ctx); err != nil {

@@ -298,3 +298,29 @@ func TestFoldIsLive(t *testing.T) {
 		t.Errorf("live\n%s\nthe logs\n%s", a, b)
 	}
 }
+
+// TestSecretsAreMasked: what looks like a secret is in no entry of the agent_log, whatever said it.
+func TestSecretsAreMasked(t *testing.T) {
+	const secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
+	w := begin(t, "echo "+secret+"; true", `{"as":"orchestrator","text":"the token is `+secret+`","tools":[{"tool":"Bash","input":{"command":"echo `+secret+`"}},{"tool":"Write","input":{"file_path":"a.txt","content":"`+secret+`"}},{"tool":"Read","input":{"file_path":"a.txt"}}],"submit":{"transition":"report","message":"m"}}`, claims)
+	s, _ := w.waits("ruling")
+	n := 0
+	for e, err := range w.store.AgentLog(t.Context(), w.id, 0) {
+		if n++; err != nil || strings.Contains(string(e.Data), secret) {
+			t.Errorf("%s: %s, %v", e.Kind, e.Data, err)
+		}
+	}
+	if n < 10 {
+		t.Errorf("the agent_log has %d entries", n)
+	}
+	if check := string(s.Data().Get("check")); !strings.Contains(check, "redacted") || strings.Contains(read(check, "output"), secret) {
+		t.Errorf("the check's output is %s", check)
+	}
+}
+
+func read(object, member string) string {
+	var members map[string]any
+	_ = json.Unmarshal([]byte(object), &members)
+	text, _ := members[member].(string)
+	return text
+}
