@@ -189,8 +189,6 @@ type checkDone struct {
 	command string
 	exit    int
 	output  string
-	tree    string
-	err     error
 }
 
 const maxOutput = 4 << 10 // bytes of a check's output, the last

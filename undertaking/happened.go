@@ -207,7 +207,7 @@ func (l *Loop) turnEnded(ctx context.Context, v *live, d agent.Done) bool {
 			l.end(ctx, v)
 		}
 	case agent.Full:
-		l.note(who{orchestrator, v.number}, string(agent.KindCompaction), agent.Compaction{Trigger: "full", Blocked: true})
+		v.lost = "its context is full"
 		l.end(ctx, v)
 	case agent.Auth:
 		if _, err := l.stop(ctx, "the agent's provider refuses the credentials: "+d.Problem); err != nil {
@@ -228,7 +228,7 @@ func (l *Loop) exited(ctx context.Context, v *live, e agent.Exited) bool {
 	}
 	delete(l.live, v.number)
 	w := l.state.worker(v.number)
-	l.note(who{orchestrator, v.number}, string(e.Kind()), closing{Exited: e, Closed: w.Gone != "" || l.s != nil && !l.s.Status.Live()})
+	l.note(who{orchestrator, v.number}, string(e.Kind()), closing{Exited: e, Lost: v.lost, Closed: w.Gone != "" || l.s != nil && !l.s.Status.Live()})
 	if len(e.Left) > 0 {
 		l.tell(v.number, "processes are left: %v", e.Left)
 	}
@@ -255,10 +255,10 @@ func (l *Loop) permission(ctx context.Context, v *live, p agent.Permission) {
 		BlockedPath: p.BlockedPath, Suggestions: p.Suggestions,
 	}
 	l.tell(v.number, "asks for %s", p.Tool)
-	go func() {
+	l.asking.Go(func() {
 		answer, err := l.c.Permit.Ask(asking, prompt)
 		l.in.put(permitted{v, p, answer, err})
-	}()
+	})
 }
 
 // A permitted is what came of a permission.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/dialai/dialai/agent"
@@ -67,6 +68,7 @@ type Loop struct {
 	in      *queue
 	pending []session.AgentEvent
 	failed  error
+	asking  sync.WaitGroup     // for permissions
 	check   context.CancelFunc // of the check that runs; nil if none does
 	checked int32              // the round it is for
 	told    map[string]bool    // what a line was written about once

@@ -49,6 +49,8 @@ func (l *Loop) promptFor(w *Worker, v *live) string {
 		return "Your turn ended without a move. " + l.legal()
 	case w.Turns == 0 && w.Opened == 1:
 		return l.opening(w) + "\n\n" + l.legal()
+	case w.Turns == 0 && !v.prompted: // whatever it was told, it may not have been kept
+		return l.opening(w) + "\n\nYou may have begun with this already: look at the working tree.\n\n" + l.legal()
 	case w.Opened > 1 && !v.prompted:
 		return "Your process was started again. Look at the working tree before you trust what you remember.\n\n" + l.goOn() + "\n\n" + l.legal()
 	}

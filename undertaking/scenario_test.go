@@ -234,6 +234,29 @@ func TestWithdrawn(t *testing.T) {
 	})
 }
 
+// TestFull: a worker whose context is full is lost at once, and the next begins only when its
+// process has gone.
+func TestFull(t *testing.T) {
+	w := begin(t, "", writesA, `{"as":"orchestrator","used":199000,"window":200000,"end":"full"}`, claims)
+	s, u := w.waits("ruling")
+	if got := moves(s); !strings.HasSuffix(got, "engine lost, orchestrator complete, checks passed") {
+		t.Errorf("executed were %s", got)
+	}
+	if len(u.Workers) != 2 || u.Workers[0].Gone != "lost" || u.Workers[0].Opened != 1 {
+		t.Errorf("workers are %+v", u.Workers)
+	}
+	gone := false
+	for e, err := range w.store.AgentLog(t.Context(), w.id, 0) {
+		var about struct{ Number int }
+		if err = errors.Join(err, json.Unmarshal(e.Data, &about)); err != nil {
+			t.Fatal(err)
+		}
+		if gone = gone || e.Kind == "exited" && about.Number == 1; e.Kind == "opened" && about.Number == 2 && !gone {
+			t.Error("the second worker was opened beside the first")
+		}
+	}
+}
+
 // TestSilence: an agent that gives no sign of life is opened again.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

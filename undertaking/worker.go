@@ -40,6 +40,7 @@ type live struct {
 	heard       time.Time
 	said        string // the last text of the turn
 	prompted    bool   // at least once
+	lost        string // why it cannot be opened again
 }
 
 // serveWorker has the bound worker work, and hands in what came of it.
@@ -79,6 +80,9 @@ func (l *Loop) candidate(w *Worker) *Move {
 
 // openNext opens the next worker.
 func (l *Loop) openNext(ctx context.Context) (bool, error) {
+	if len(l.live) > 0 {
+		return false, nil // the one before still works in the tree
+	}
 	number := len(l.state.Workers) + 1
 	if number > 1 && l.state.Churn >= maxChurn {
 		return l.stop(ctx, fmt.Sprintf("%d workers in a row have handed over without a commit, a changed file or a finished task", l.state.Churn))
@@ -321,6 +325,7 @@ func (l *Loop) closeAll(ctx context.Context) error {
 			}
 		}
 	}
+	l.asking.Wait() // what nobody asks any more is withdrawn
 	return l.flush(ctx)
 }
 
