@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
 // How a run, a ruling or a proposal ends: the last lines and the exit code. Each way to end
@@ -55,6 +56,17 @@ func (p *printer) end(r runner.Result, ask func() (runner.Question, error)) (int
 	return code, p.out.Flush()
 }
 
+// goesOn returns the command that goes on with a session that waits: where a coding agent is
+// asked, only dialai undertake drives it.
+func (p *printer) goesOn(s *session.Session, words []string) fmt.Stringer {
+	for _, ask := range s.OpenAsks() {
+		if ask.Source == specialist.Agent {
+			return p.a.Command("undertake", nil, "--resume", s.ID.String())
+		}
+	}
+	return p.a.Command("resume", []string{s.ID.String()}, words...)
+}
+
 func (p *printer) endText(r runner.Result) {
 	state, id := render.Clean(r.Session.State.Name), []string{r.Session.ID.String()}
 	switch r.Status {
@@ -72,7 +84,7 @@ func (p *printer) endText(r runner.Result) {
 			render.About(p.out, r.Session.Subject())
 		}
 		if p.a.Keeps() {
-			fmt.Fprintf(p.out, "  %s\n", p.a.Command("resume", id, words...))
+			fmt.Fprintf(p.out, "  %s\n", p.goesOn(r.Session, words))
 		} else {
 			p.hint("%s, and with it what would come; --wait stays for that, --store PATH keeps it", command.Gone)
 		}
