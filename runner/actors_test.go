@@ -368,7 +368,7 @@ func TestEveryActHasItsActor(t *testing.T) {
 	told := map[string]bool{
 		"Adopt":  true,                  // its trial, and what backtest.TestAdopt looks at
 		"Enable": true, "Disable": true, // Switch, where nobody says who
-		"Callback": true, "Answer": true, // what was asked for: the proposal names who answers
+		"Callback": true, "Answer": true, "Withdraw": true, // what was asked for: the proposal names who answers
 	}
 	for _, name := range []string{ // what the engine does, or only reads
 		"Step", "StepApart", "StepOn", "Called", "Run", "Tick", "StopAtLimit", "StopAtTime", "Meet", "Close", "Watch", "Fold", "SessionDecisions", "Due", "Store", "Session", "Sessions", "Inbox", "Reviews", "Question", "Asks", "Evaluate", "Past", "Weights", "Outcome",

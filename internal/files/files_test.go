@@ -105,7 +105,7 @@ func TestKindsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sizes := map[int64]string{4 << 10: "4 KiB", 256 << 10: "256 KiB", 1 << 20: "1 MiB", 16 << 20: "16 MiB", 64 << 20: "64 MiB", 1 << 30: "1 GiB"}
+	sizes := map[int64]string{4 << 10: "4 KiB", 128 << 10: "128 KiB", 256 << 10: "256 KiB", 1 << 20: "1 MiB", 16 << 20: "16 MiB", 64 << 20: "64 MiB", 1 << 30: "1 GiB"}
 	for _, k := range files.Kinds() {
 		found := false
 		for line := range strings.Lines(string(text)) {

@@ -114,10 +114,10 @@ func SayCommand(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "say <session> <text>",
 		Short: "Say something to an undertaking",
-		Long: `Say something to an undertaking. Where your move is waited for, it is your reply, and so a
-ruling; where a worker is at work, it gets the words: in its turn (--steer), after it
-(--after), or at once, which ends its turn (--now). Words never accept anything: that takes
-dialai decide. What is said is kept, whether somebody is there to hear it or not.`,
+		Long: `Say something to an undertaking. Where your move is waited for, it is your reply, and so
+a ruling; where a worker is at work, it gets the words: in its turn (--steer), after it
+(--after), or at once, which ends its turn (--now). Words never accept anything: that
+takes dialai decide. What is said is kept, whether somebody is there to hear it or not.`,
 		Example: `  dialai say 0b9c1d3e "use the existing CSV writer"
   dialai say 0b9c1d3e "stop, the schema has changed" --now`,
 		RunE: func(cmd *cobra.Command, args []string) error {

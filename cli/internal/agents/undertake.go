@@ -56,21 +56,22 @@ func UndertakeCommand(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undertake [SPEC.md|-]",
 		Short: "Have coding agents work until a check passes and you agree",
-		Long: `Have a coding agent work on a specification, one worker at a time, until the check passes
-and you agree. Each turn ends with a move: a report, a question for you, a hand-over, or the
-claim that all is done, which the check command then tests. When a worker's context gets
-full it is told, then hands over with a record; the next one goes on from the record and the
-working tree. What it asks to be allowed is decided as dialai permit does.
+		Long: `Have a coding agent work on a specification, one worker at a time, until the check
+passes and you agree. Each turn ends with a move: a report, a question for you, a
+hand-over, or the claim that all is done, which the check command then tests. When a
+worker's context gets full it is told, then hands over with a record; the next one goes
+on from the record and the working tree. What it asks to be allowed is decided as dialai
+permit does.
 
-Nothing is lost when this process ends, however it ends: dialai undertake --resume goes on
-with the same agent's session. A turn begins only if the dearest so far would still fit into
-the budget. Your answers are rulings: dialai inbox shows the questions, and dialai decide,
-dialai say, or a line typed here answers. The end is yours too, until the record shows that
-the check can be believed.
+Nothing is lost when this process ends, however it ends: dialai undertake --resume goes
+on with the same agent's session. A turn begins only if the dearest so far would still
+fit into the budget. Your answers are rulings: dialai inbox shows the questions, and
+dialai decide, dialai say, or a line typed here answers. The end is yours too, until the
+record shows that the check can be believed.
 
-An agent is claude (Claude Code) or codex (Codex), whose program is on the path or named by
-DIALAI_CLAUDE_BIN or DIALAI_CODEX_BIN, or scripted:FILE, which follows a script and costs
-nothing. Codex does not tell what it costs: its tokens are priced as models are.`,
+An agent is claude (Claude Code) or codex (Codex), whose program is on the path or named
+by DIALAI_CLAUDE_BIN or DIALAI_CODEX_BIN, or scripted:FILE, which follows a script and
+costs nothing. Codex does not tell what it costs: its tokens are priced as models are.`,
 		Example: `  dialai undertake --solo spec.md --check "go test ./..."
   dialai undertake --solo spec.md --agent scripted:demo.jsonl --cwd work
   dialai undertake --resume`,
