@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -154,13 +155,24 @@ func agentNamed(a *command.App, name string) (agent.Agent, error) {
 		}
 		return scripted.New(rest, text)
 	case claudeName:
-		return claude.New(a.Env("DIALAI_CLAUDE_BIN")), nil
+		path, err := program(a, claudeName, "DIALAI_CLAUDE_BIN")
+		return claude.New(path), err
 	case codex:
-		return codexagent.New(a.Env("DIALAI_CODEX_BIN")), nil
+		path, err := program(a, codex, "DIALAI_CODEX_BIN")
+		return codexagent.New(path), err
 	case "dialai":
 		return nil, nil // asked like the others, and answered by the loop
 	}
 	return nil, command.Hinted(command.Usage("there is no agent %q", name), "claude, codex, or scripted:FILE, which follows a script")
+}
+
+// program returns the path of an agent's program.
+func program(a *command.App, name, variable string) (string, error) {
+	path, err := exec.LookPath(cmp.Or(a.Env(variable), name))
+	if err != nil {
+		return "", command.Hinted(fmt.Errorf("the program of the agent %s is not there: %w", name, err), "install it, or let %s name it; scripted:FILE needs none", variable)
+	}
+	return path, nil
 }
 
 // A work is one call of undertake.
@@ -213,6 +225,9 @@ func (w *work) begin(ctx context.Context, args []string) error {
 	}
 	m, err := w.machine()
 	if err != nil {
+		return err
+	}
+	if _, err := agentNamed(w.App, f.agent); err != nil {
 		return err
 	}
 	w.id = specialist.SessionID(uuid.New())
