@@ -15,6 +15,9 @@ import (
 func TestAppended(t *testing.T) {
 	p := newPlace(t)
 	for i, line := range completeLines(t) {
+		if i%stride != 0 {
+			continue
+		}
 		before := p.lookQuietly(line)
 		joint := []string{"\n\n", "\n\ntrue;", "\n\n: &&", "\n\n: |"}[i%4]
 		switch after := p.lookQuietly(line + joint + " rm -rf /"); {
@@ -33,7 +36,10 @@ func TestAppended(t *testing.T) {
 func TestWrapped(t *testing.T) {
 	p := newPlace(t)
 	p.settings.Rules = Rules{}
-	for _, line := range tableLines(t) {
+	for i, line := range tableLines(t) {
+		if i%stride != 0 {
+			continue
+		}
 		before := p.lookQuietly(line)
 		for _, by := range [][2]string{{"", "\n"}, {"(", "\n)"}, {"{ ", "\n}"}, {"if true; then ", "\nfi"}, {"echo $(", "\n)"}, {"x=$(", "\n)"}, {"f() { ", "\n}"}, {"cat <(", "\n)"}} {
 			if after := p.lookQuietly(by[0] + line + by[1]); !atMost(after, before) {
@@ -60,6 +66,9 @@ func TestMoreRules(t *testing.T) {
 	p := newPlace(t)
 	patterns := []string{"Bash", "Bash(git*)", "Bash(ls*)", "Bash(cat a.txt)", "Bash(rm*)", "Read", "shell"}
 	for i, line := range tableLines(t) {
+		if i%stride != 0 {
+			continue
+		}
 		draw := rand.New(rand.NewPCG(uint64(i), 0)) // the same in each run
 		one := func() string { return patterns[draw.IntN(len(patterns))] }
 		allow, more := []string{one(), one(), one()}[:draw.IntN(4)], one()
