@@ -154,15 +154,22 @@ func (l *Loop) overBudget(ctx context.Context) (bool, error) {
 }
 
 // overCap reports whether a running turn has brought the undertaking over its budget.
-func (l *Loop) overCap(*live) bool {
-	limit, limited := capUSD(l.s)
-	return limited && l.spent().USD > limit
+func (l *Loop) overCap() bool {
+	spent := l.spent()
+	usd, inUSD := capUSD(l.s)
+	tokens, inTokens := capTokens(l.s)
+	return inUSD && spent.USD > usd || inTokens && spent.In+spent.Out > tokens
 }
 
 // serveChecks has the check run, or hands in what follows from it.
 func (l *Loop) serveChecks(ctx context.Context) (bool, error) {
 	if l.s.State.Name == "ruling" {
-		if l.state.Passed && l.state.Last.Transition == "passed" {
+		last := l.state.Last
+		switch {
+		case last.Transition != "passed":
+		case read[struct{ Command string }](last.Payload).Command == "":
+			return l.withdraw(ctx, checks, "nothing_ran", "no check command was run, so no check speaks for the work")
+		default:
 			return l.propose(ctx, checks, Move{Transition: "accept", Payload: mustJSON(map[string]string{"message": "the check has passed"})})
 		}
 		return l.withdraw(ctx, checks, "nothing_passed", "the worker asks, and no check speaks for it")

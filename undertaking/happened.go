@@ -134,7 +134,7 @@ func (l *Loop) used(ctx context.Context, v *live, u agent.Usage) bool {
 			l.tell(v.number, "its context is %d %% full (%s)", u.Percent(agent.Ceiling), level)
 		}
 	}
-	if v.turn && !v.interrupted && l.overCap(v) {
+	if v.turn && !v.interrupted && l.overCap() {
 		l.interrupt(ctx, v)
 	}
 	return l.inGrace(ctx, v) || l.state.worker(v.number).Level == agent.Hard

@@ -49,8 +49,10 @@ func (r *refusal) Error() string {
 	return r.Problem + ". Legal moves: " + strings.Join(r.Legal, ", ")
 }
 
-// maxRecord is how large a payload may be, in bytes: 16 KiB of record, and its message.
-const maxRecord = 24 << 10
+const (
+	maxRecord  = 16 << 10 // bytes of a hand-off record, its message not counted
+	maxPayload = 24 << 10 // bytes of all that is submitted
+)
 
 // checkMove returns the payload of a move as it is handed in, or why it is refused: an error
 // that is a *refusal.
@@ -61,8 +63,8 @@ func checkMove(state, id string, in json.RawMessage) (m Move, err error) {
 	if err != nil {
 		return m, refuse("the input is no JSON object: %v", err)
 	}
-	if len(tidy) > maxRecord {
-		return m, refuse("the input has %d bytes, more than %d", len(tidy), maxRecord)
+	if len(tidy) > maxPayload {
+		return m, refuse("the input has %d bytes, more than %d", len(tidy), maxPayload)
 	}
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal(tidy, &members); err != nil {
@@ -120,14 +122,22 @@ var lists = []string{"accomplished", "remaining", "files", "commits", "open_risk
 // checkRecord checks a hand-off record: what was done, what remains, and what the next one
 // must know.
 func checkRecord(transition string, members map[string]json.RawMessage) error {
-	size := map[string]int{}
+	size, bytes := map[string]int{}, 0
+	for name, raw := range members {
+		if name != "message" {
+			bytes += len(name) + len(raw)
+		}
+	}
+	if bytes > maxRecord {
+		return fmt.Errorf("the record has %d bytes, more than %d: say less", bytes, maxRecord)
+	}
 	for _, name := range lists {
 		raw, given := members[name]
 		if !given {
 			continue
 		}
 		var list []string
-		if err := json.Unmarshal(raw, &list); err != nil || raw == nil {
+		if err := json.Unmarshal(raw, &list); err != nil || list == nil { // null is none
 			return fmt.Errorf("%s is no list of texts", name)
 		}
 		size[name] = len(list)
