@@ -140,19 +140,29 @@ func foldExecuted(s *State, e entry) {
 	}
 	s.Moved[d.SpecialistID] = s.Round
 	switch d.TransitionName {
-	case "hand_off", "complete":
-		if d.MetaJSON != nil {
-			s.Record = d.MetaJSON
-		}
+	case handOff, "lost":
+		s.Left = Move{By: d.SpecialistID, From: d.FromState, Transition: d.TransitionName, Human: d.IsHuman, Round: s.Round}
+	}
+	switch d.TransitionName {
+	case handOff, complete:
+		s.keepRecord(d.MetaJSON, s.Round)
 	case "lost":
-		if record := read[struct{ Record json.RawMessage }](d.MetaJSON).Record; record != nil {
-			s.Record = record
-		}
+		s.keepRecord(read[struct{ Record json.RawMessage }](d.MetaJSON).Record, s.Round)
 	case "passed", "failed":
 		s.Passed = d.TransitionName == "passed"
 	}
 	if s.Passed && d.TransitionName == "passed" {
 		s.verify()
+	}
+}
+
+// keepRecord keeps the record of a round's move, if it is the newest.
+func (s *State) keepRecord(record json.RawMessage, round int32) {
+	if lists := read[struct{ Accomplished, Remaining []string }](record); lists.Accomplished == nil && lists.Remaining == nil {
+		return // a human needs no record
+	}
+	if round >= s.RecordRound {
+		s.Record, s.RecordRound = record, round
 	}
 }
 
@@ -193,9 +203,10 @@ func foldOpened(s *State, a who, e entry) {
 	d := read[struct {
 		agent.Opened
 		HeadBefore, TreeBefore string
+		Since                  int32
 	}](e.Data)
 	if a.Number == len(s.Workers)+1 {
-		s.Workers = append(slices.Clone(s.Workers), Worker{Number: a.Number, Agent: d.Agent, HeadBefore: d.HeadBefore, TreeBefore: d.TreeBefore})
+		s.Workers = append(slices.Clone(s.Workers), Worker{Number: a.Number, Agent: d.Agent, HeadBefore: d.HeadBefore, TreeBefore: d.TreeBefore, Since: d.Since})
 		s.Bound = a.Number
 	}
 	s.change(a.Number, e.At, func(w *Worker) {
@@ -300,7 +311,10 @@ func foldReleased(s *State, a who, e entry) {
 	d := read[struct {
 		Reason string
 		Idle   bool
+		Record json.RawMessage
+		Round  int32
 	}](e.Data)
+	s.keepRecord(d.Record, d.Round)
 	s.change(a.Number, e.At, func(w *Worker) { w.Gone = d.Reason })
 	if s.Bound == a.Number {
 		s.Bound = 0

@@ -131,7 +131,10 @@ func (l *Loop) begin(ctx context.Context) (err error) {
 			l.note(who{orchestrator, w.Number}, string(agent.KindExited), closing{Closed: true, Host: true})
 		}
 	}
-	return l.flush(ctx)
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	return l.release(ctx)
 }
 
 // run is the loop.
@@ -288,13 +291,8 @@ func (l *Loop) asked() error {
 func (l *Loop) moved(ctx context.Context) error {
 	m := l.state.Last
 	l.tell(l.state.Bound, "%s %s → %s%s", m.By, m.Transition, l.s.State.Name, l.messageOf(m))
-	if w := l.state.bound(); w != nil {
-		switch m.Transition {
-		case "hand_off", "lost":
-			if err := l.release(ctx, w, m.Transition); err != nil {
-				return err
-			}
-		}
+	if err := l.release(ctx); err != nil {
+		return err
 	}
 	if err := l.flush(ctx); err != nil {
 		return err

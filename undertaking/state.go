@@ -35,8 +35,11 @@ type State struct {
 	Words   []Word           `json:"words,omitempty"`
 	Last    Move             `json:"last,omitzero"`    // the newest that was executed
 	Moved   map[string]int32 `json:"moved,omitempty"`  // the round of the newest move of each
+	Left    Move             `json:"left,omitzero"`    // the newest hand_off or lost that was executed, without its payload
 	Record  json.RawMessage  `json:"record,omitempty"` // the newest, of a hand-over or a claim
-	Passed  bool             `json:"passed,omitempty"` // the newest check passed
+	// RecordRound is the round whose move Record is of.
+	RecordRound int32 `json:"recordRound,omitempty"`
+	Passed      bool  `json:"passed,omitempty"` // the newest check passed
 	// Charged is what each specialist's turns have cost, and HandedIn how much of that the
 	// session's log has: what is left goes in with the next answer or ended ask.
 	Charged  map[string]Cost `json:"charged,omitempty"`
@@ -83,6 +86,7 @@ type Worker struct {
 	Uses         int             `json:"uses,omitempty"`       // tool uses on the main thread since the hard level
 	Tool         string          `json:"tool,omitempty"`       // that runs
 	Subagents    []string        `json:"subagents,omitempty"`  // that run: what they do, the newest last
+	Since        int32           `json:"since,omitempty"`      // the round in which it was opened; 0 if the log does not say
 	HeadBefore   string          `json:"headBefore,omitempty"`
 	TreeBefore   string          `json:"treeBefore,omitempty"`
 	Heard        specialist.Time `json:"heard,omitempty"` // when it last did anything
@@ -126,6 +130,15 @@ func (s *State) worker(number int) *Worker {
 
 // bound returns the worker that goes on, nil if the next one is still to be opened.
 func (s *State) bound() *Worker { return s.worker(s.Bound) }
+
+// left returns the move that lets the bound worker go, nil if there is none: one that was
+// executed since it was opened, by whomever, and whichever process saw it.
+func (s *State) left() *Move {
+	if w := s.bound(); w != nil && w.Since > 0 && s.Left.Round >= w.Since {
+		return &s.Left
+	}
+	return nil
+}
 
 // due returns what a specialist's turns have cost that the session's log does not have.
 func (s *State) due(id string) Cost { return s.Charged[id].minus(s.HandedIn[id]) }

@@ -2,6 +2,7 @@ package undertaking
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -93,7 +94,7 @@ func (l *Loop) openNext(ctx context.Context) (bool, error) {
 	now := l.tree(ctx)
 	var problems error
 	for range maxOpenings {
-		err := l.open(ctx, number, "", opening{HeadBefore: now.Head, TreeBefore: now.Digest})
+		err := l.open(ctx, number, "", opening{Since: l.s.Key().Round, HeadBefore: now.Head, TreeBefore: now.Digest})
 		if err == nil {
 			l.tell(number, "opened %s", l.state.bound().Agent)
 			return false, l.promptOpened(ctx, number)
@@ -119,6 +120,7 @@ func (l *Loop) promptOpened(ctx context.Context, number int) error {
 // An opening is what the log says of one beside what the agent says.
 type opening struct {
 	agent.Opened
+	Since      int32  `json:"since,omitempty"` // the round
 	HeadBefore string `json:"headBefore,omitempty"`
 	TreeBefore string `json:"treeBefore,omitempty"`
 }
@@ -329,13 +331,22 @@ func (l *Loop) closeAll(ctx context.Context) error {
 	return l.flush(ctx)
 }
 
-// release lets a worker go.
-func (l *Loop) release(ctx context.Context, w *Worker, transition string) error {
-	reason := reasonOf(w, transition)
+// release lets the bound worker go if a move did, also one that was executed while this process
+// was not there. A human's move may have no record; one is made from the logs then.
+func (l *Loop) release(ctx context.Context) error {
+	w, left := l.state.bound(), l.state.left()
+	if left == nil {
+		return nil
+	}
+	reason := reasonOf(w, left.Transition)
+	var record json.RawMessage
+	if l.state.RecordRound < left.Round {
+		record = l.lostRecord(ctx, w, "its hand-over was ruled")
+	}
 	now := l.tree(ctx)
 	idle := now.Digest == w.TreeBefore && now.Head == w.HeadBefore && !l.finishedBy(w.Number)
 	number := w.Number
-	if err := l.commit(ctx, who{orchestrator, number}, kindReleased, released{reason, idle}); err != nil {
+	if err := l.commit(ctx, who{orchestrator, number}, kindReleased, released{reason, idle, record, left.Round}); err != nil {
 		return err
 	}
 	if v := l.live[number]; v != nil {
@@ -347,6 +358,9 @@ func (l *Loop) release(ctx context.Context, w *Worker, transition string) error 
 type released struct {
 	Reason string `json:"reason"`
 	Idle   bool   `json:"idle"`
+	// Record is made where the move had none.
+	Record json.RawMessage `json:"record,omitempty"`
+	Round  int32           `json:"round"` // of the move
 }
 
 // finishedBy reports whether a worker has finished a task.
