@@ -3,4 +3,4 @@
 package sim_test
 
 // defaultSeeds is how many seeds are played under the race detector, which is slow.
-const defaultSeeds = 40
+const defaultSeeds = 20
