@@ -86,8 +86,8 @@ func (l *Loop) inGrace(ctx context.Context, v *live) bool {
 
 // refused returns why a worker may not use a tool; "" if it may.
 func (l *Loop) refused(w *Worker, h agent.Hook) string {
-	switch h.Tool {
-	case "Task", "Agent":
+	switch {
+	case spawns(h.Tool):
 		switch {
 		case h.Parent != "":
 			return "a subagent starts no subagents: do the work, and tell the one that started you"
@@ -98,13 +98,16 @@ func (l *Loop) refused(w *Worker, h agent.Hook) string {
 		case w.Spawned >= l.set.SpawnsAll:
 			return fmt.Sprintf("this session has started %d subagents, and may not start more: hand over", w.Spawned)
 		}
-	case "Bash":
+	case h.Tool == "Bash":
 		if permit.Stashes(h.Input) {
 			return "git stash is one stack for all worktrees: commit on a branch instead"
 		}
 	}
 	return ""
 }
+
+// spawns reports whether a tool starts a subagent.
+func spawns(tool string) bool { return tool == "Task" || tool == "Agent" }
 
 // capUSD returns the budget's limit in dollars, and whether there is one.
 func capUSD(s *session.Session) (exact.Money, bool) {
@@ -135,10 +138,7 @@ func (l *Loop) spent() Cost {
 // overBudget stops the undertaking if a turn more might cost more than is left, and reports
 // whether it did.
 func (l *Loop) overBudget(ctx context.Context) (bool, error) {
-	spent, next := l.spent(), max(l.state.Dearest, l.set.FirstTurn)
-	if l.state.Dearest > 0 {
-		next = l.state.Dearest
-	}
+	spent, next := l.spent(), or(l.state.Dearest, l.set.FirstTurn)
 	limit, limited := capUSD(l.s)
 	if limited && spent.USD+next > limit {
 		return l.stop(ctx, fmt.Sprintf("budget: $%s of $%s is spent, and the next turn may cost $%s", spent.USD, limit, next))
@@ -177,16 +177,22 @@ func (l *Loop) serveChecks(ctx context.Context) (bool, error) {
 	if l.check != nil {
 		return false, nil
 	}
+	for _, v := range l.live {
+		if v.turn || v.closing {
+			return false, nil // it may still change what is checked
+		}
+	}
 	running, cancel := context.WithTimeout(ctx, l.set.CheckTime)
 	l.check, l.checked = cancel, l.s.Key().Round
 	line := l.input().Check
 	if line != "" {
 		l.tell(0, "runs the check: %s", firstLine(line))
 	}
-	go func() {
+	round := l.checked
+	l.beside.Go(func() {
 		defer cancel()
-		l.in.put(runCheck(running, l.c.Cwd, line, l.checked))
-	}()
+		l.in.put(runCheck(running, l.c.Cwd, line, round))
+	})
 	return false, nil
 }
 

@@ -22,6 +22,8 @@ const (
 	kindNoticed   = "noticed"   // the worker was told of it
 	kindTask      = "task"
 	kindNote      = "note"
+	kindSpawn     = "spawn"    // a subagent may start
+	kindRefused   = "refused"  // the engine does not take the move of a turn
 	kindReleased  = "released" // a worker was let go, and why
 )
 
@@ -197,6 +199,10 @@ var ofAgents = map[string]func(*State, who, entry){
 	kindSaid:                     foldSaid,
 	kindTold:                     foldTold,
 	kindTask:                     foldTask,
+	kindSpawn: func(s *State, a who, e entry) {
+		s.change(a.Number, e.At, func(w *Worker) { w.Spawned++; w.SpawnedNow++ })
+	},
+	kindRefused: func(s *State, a who, e entry) { s.change(a.Number, e.At, func(w *Worker) { w.Candidate = nil }) },
 }
 
 func foldOpened(s *State, a who, e entry) {
@@ -271,8 +277,6 @@ func foldSubagent(s *State, a who, e entry) {
 	d := read[agent.Subagent](e.Data)
 	s.change(a.Number, e.At, func(w *Worker) {
 		if d.Status == "" {
-			w.Spawned++
-			w.SpawnedNow++
 			w.Subagents = append(slices.Clone(w.Subagents), d.Description)
 		} else if i := slices.Index(w.Subagents, d.Description); i >= 0 {
 			w.Subagents = slices.Delete(slices.Clone(w.Subagents), i, i+1)
@@ -329,11 +333,11 @@ func foldSaid(s *State, _ who, e entry) {
 }
 
 func foldTold(s *State, a who, e entry) {
-	ids := read[struct{ Words []string }](e.Data).Words
+	t := read[told](e.Data)
 	s.Words = slices.Clone(s.Words)
 	for i := range s.Words {
-		if slices.Contains(ids, s.Words[i].ID) {
-			s.Words[i].Told = a.Number
+		if slices.Contains(t.Words, s.Words[i].ID) {
+			s.Words[i].Told, s.Words[i].Turn = a.Number, t.Turn
 		}
 	}
 }

@@ -227,8 +227,8 @@ func (l *Loop) exited(ctx context.Context, v *live, e agent.Exited) bool {
 		cancel()
 	}
 	delete(l.live, v.number)
-	w := l.state.worker(v.number)
-	l.note(who{orchestrator, v.number}, string(e.Kind()), closing{Exited: e, Lost: v.lost, Closed: w.Gone != "" || l.s != nil && !l.s.Status.Live()})
+	l.gone[v.number] = l.c.Now()
+	l.note(who{orchestrator, v.number}, string(e.Kind()), closing{Exited: e, Lost: v.lost, Closed: v.dismissed})
 	if len(e.Left) > 0 {
 		l.tell(v.number, "processes are left: %v", e.Left)
 	}
@@ -255,7 +255,7 @@ func (l *Loop) permission(ctx context.Context, v *live, p agent.Permission) {
 		BlockedPath: p.BlockedPath, Suggestions: p.Suggestions,
 	}
 	l.tell(v.number, "asks for %s", p.Tool)
-	l.asking.Go(func() {
+	l.beside.Go(func() {
 		answer, err := l.c.Permit.Ask(asking, prompt)
 		l.in.put(permitted{v, p, answer, err})
 	})
@@ -307,6 +307,8 @@ func (l *Loop) answerHook(ctx context.Context, v *live, h agent.Hook) {
 		if r.Reason = l.refused(w, h); r.Reason != "" {
 			r.Allow = false
 			l.tell(v.number, "refused: %s", r.Reason)
+		} else if spawns(h.Tool) { // counted before it starts: many may be asked for at once
+			l.note(who{orchestrator, v.number}, kindSpawn, nil)
 		}
 	case agent.AfterTool:
 		if r.Notice = w.Notice; h.Parent != "" {

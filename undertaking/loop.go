@@ -68,7 +68,8 @@ type Loop struct {
 	in      *queue
 	pending []session.AgentEvent
 	failed  error
-	asking  sync.WaitGroup     // for permissions
+	beside  sync.WaitGroup     // permissions that are asked for, and the check
+	gone    map[int]time.Time  // when processes went in this one, by number
 	check   context.CancelFunc // of the check that runs; nil if none does
 	checked int32              // the round it is for
 	told    map[string]bool    // what a line was written about once
@@ -87,7 +88,7 @@ func New(c Config) *Loop {
 	if c.Saved == nil {
 		c.Saved = func(State) {}
 	}
-	return &Loop{c: c, set: c.Settings.withDefaults(), live: map[int]*live{}, in: newQueue(), told: map[string]bool{}}
+	return &Loop{c: c, set: c.Settings.withDefaults(), live: map[int]*live{}, gone: map[int]time.Time{}, in: newQueue(), told: map[string]bool{}}
 }
 
 func (l *Loop) now() specialist.Time { return specialist.TimeOf(l.c.Now()) }
@@ -167,7 +168,10 @@ func (l *Loop) next(ctx context.Context) error {
 		} else {
 			l.wait(ctx)
 		}
-		if now := l.c.Now(); now.Sub(l.looked) >= l.set.Poll {
+		if now := l.c.Now(); now.Sub(l.looked) >= l.set.Poll || now.Before(l.looked) {
+			if now.Sub(l.looked) >= paused*l.set.Poll {
+				l.unpause(now)
+			}
 			l.looked = now
 			changed, err := l.look(ctx)
 			if err != nil {
@@ -180,6 +184,16 @@ func (l *Loop) next(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// paused is after how many looks at the store that did not come this process was paused.
+const paused = 20
+
+// unpause takes nobody for silent whom this process did not hear because it was paused itself.
+func (l *Loop) unpause(now time.Time) {
+	for _, v := range l.live {
+		v.heard = now
+	}
 }
 
 // wait waits until something happens, for at most one look at the store.
@@ -291,6 +305,9 @@ func (l *Loop) asked() error {
 func (l *Loop) moved(ctx context.Context) error {
 	m := l.state.Last
 	l.tell(l.state.Bound, "%s %s → %s%s", m.By, m.Transition, l.s.State.Name, l.messageOf(m))
+	if v := l.live[l.state.Bound]; m.Human && v != nil && v.turn && !v.interrupted {
+		l.interrupt(ctx, v) // a human has ruled in its place
+	}
 	if err := l.release(ctx); err != nil {
 		return err
 	}
@@ -311,8 +328,11 @@ func (l *Loop) propose(ctx context.Context, id string, m Move) (bool, error) {
 		MetaJSON: m.Payload, Reasoning: messageIn(m.Payload), Usage: l.state.due(id).usage(),
 	})
 	switch {
-	case errors.Is(err, runner.ErrStaleRound): // a human was faster
+	case errors.Is(err, runner.ErrStaleRound), errors.Is(err, runner.ErrNotRunning): // a human was faster
 		return true, nil
+	case errors.Is(err, runner.ErrIllegal): // as an edited machine has it
+		l.note(who{id, l.state.Bound}, kindRefused, map[string]string{"reason": err.Error()})
+		return l.withdraw(ctx, id, "illegal_move", err.Error())
 	case err != nil:
 		return false, fmt.Errorf("the move %s of %s: %w", m.Transition, id, err)
 	}

@@ -90,7 +90,6 @@ type Worker struct {
 	HeadBefore   string          `json:"headBefore,omitempty"`
 	TreeBefore   string          `json:"treeBefore,omitempty"`
 	Heard        specialist.Time `json:"heard,omitempty"` // when it last did anything
-	Met          []string        `json:"met,omitempty"`   // what happened to it, for whoever must know
 }
 
 // A Move is a transition that was proposed, or executed.
@@ -118,6 +117,7 @@ type Word struct {
 	By      string         `json:"by"`
 	Deliver agent.Delivery `json:"deliver"`
 	Told    int            `json:"told,omitempty"` // the number of the worker that has it; 0 if none has
+	Turn    int            `json:"turn,omitempty"` // how many of its turns had ended when it was told
 }
 
 // worker returns the worker of a number, nil if there is none.

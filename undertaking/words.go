@@ -74,6 +74,32 @@ func appendWord(ctx context.Context, store session.Store, id specialist.SessionI
 	return session.ErrStale
 }
 
+// A told says which words a worker has, and in which of its turns.
+type told struct {
+	Words []string `json:"words"`
+	Turn  int      `json:"turn"` // how many of its turns had ended
+}
+
+func toldOf(words []Word, w *Worker) told {
+	t := told{Turn: w.Turns}
+	for _, word := range words {
+		t.Words = append(t.Words, word.ID)
+	}
+	return t
+}
+
+// unheard returns what a human has said that no worker has, and, when a worker's process was
+// opened again, what it was told in a turn that has not ended: it may not have got it.
+func (l *Loop) unheard(v *live) (list []Word) {
+	w := l.state.worker(v.number)
+	for _, word := range l.state.Words {
+		if word.Told == 0 || !v.prompted && word.Told == w.Number && word.Turn == w.Turns {
+			list = append(list, word)
+		}
+	}
+	return list
+}
+
 // deliver gives the worker whose turn runs what a human has said meanwhile. What is for after
 // the turn, and what is said while none runs, goes with the next prompt.
 func (l *Loop) deliver(ctx context.Context) {
@@ -83,7 +109,7 @@ func (l *Loop) deliver(ctx context.Context) {
 	}
 	v := l.live[w.Number]
 	var now []Word
-	for _, word := range l.unheard() {
+	for _, word := range l.unheard(v) {
 		switch word.Deliver {
 		case agent.After:
 		case agent.Now:
@@ -98,7 +124,7 @@ func (l *Loop) deliver(ctx context.Context) {
 	if len(now) == 0 {
 		return
 	}
-	l.note(who{orchestrator, w.Number}, kindTold, told{idsOf(now)})
+	l.note(who{orchestrator, w.Number}, kindTold, toldOf(now, w))
 	if err := l.flush(ctx); err != nil {
 		l.fail(err)
 		return

@@ -34,6 +34,7 @@ type live struct {
 	began       time.Time                     // the turn
 	prompts     int                           // in a row without a move
 	closing     bool
+	dismissed   bool // by us: that its process ends says nothing of it
 	record      bool // the turn only writes the record
 	interrupted bool
 	stopped     time.Time // when it was interrupted
@@ -160,7 +161,7 @@ func (l *Loop) open(ctx context.Context, number int, resume string, more opening
 	case <-v.ended:
 		return errors.New("the agent has ended at once")
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return errors.Join(context.Cause(ctx), v.session.Close(context.WithoutCancel(ctx)))
 	}
 	l.live[number] = v
 	if more.Agent == "" {
@@ -202,7 +203,7 @@ func (l *Loop) wake(ctx context.Context, w *Worker) (bool, error) {
 	if w.Failures > l.set.Wakes || w.Lost != "" {
 		return false, nil // the engine says that it is lost
 	}
-	if n := min(w.Failures, len(wakeAfter)); n > 0 && l.c.Now().Before(w.Heard.Time().Add(wakeAfter[n-1])) {
+	if at, here := l.gone[w.Number]; here && w.Failures > 0 && l.c.Now().Sub(at) < wakeAfter[min(w.Failures, len(wakeAfter))-1] {
 		return false, nil
 	}
 	if did, err := l.overBudget(ctx); did || err != nil {
@@ -213,6 +214,7 @@ func (l *Loop) wake(ctx context.Context, w *Worker) (bool, error) {
 			return false, context.Cause(ctx)
 		}
 		l.tell(w.Number, "does not open again: %v", err)
+		l.gone[w.Number] = l.c.Now()
 		return false, l.commit(ctx, who{orchestrator, w.Number}, string(agent.KindExited), closing{Problem: err.Error(), Lost: lostBy(err)})
 	}
 	l.tell(w.Number, "opened again")
@@ -242,9 +244,9 @@ func (l *Loop) prompt(ctx context.Context, v *live, text string) (bool, error) {
 		return did, err
 	}
 	about := who{orchestrator, v.number}
-	if words := l.unheard(); len(words) > 0 {
+	if words := l.unheard(v); len(words) > 0 {
 		text += "\n\n" + wordsFor(words)
-		l.note(about, kindTold, told{idsOf(words)})
+		l.note(about, kindTold, toldOf(words, l.state.worker(v.number)))
 	}
 	if w := l.state.worker(v.number); w.Notice != "" {
 		text += "\n\n" + w.Notice
@@ -261,27 +263,6 @@ func (l *Loop) prompt(ctx context.Context, v *live, text string) (bool, error) {
 		return false, nil
 	}
 	return false, err
-}
-
-type told struct {
-	Words []string `json:"words"`
-}
-
-// unheard returns what a human has said that no worker has.
-func (l *Loop) unheard() (list []Word) {
-	for _, w := range l.state.Words {
-		if w.Told == 0 {
-			list = append(list, w)
-		}
-	}
-	return list
-}
-
-func idsOf(words []Word) (ids []string) {
-	for _, w := range words {
-		ids = append(ids, w.ID)
-	}
-	return ids
 }
 
 // end closes a worker's process; its exit follows as an event.
@@ -317,17 +298,21 @@ func (l *Loop) closeAll(ctx context.Context) error {
 		l.check()
 	}
 	for _, v := range l.live {
+		v.dismissed = true
 		l.end(ctx, v)
 	}
-	for len(l.live) > 0 {
-		<-l.in.filled
+	for {
 		for e := l.in.take(); e != nil; e = l.in.take() {
 			if h, ok := e.(happened); ok {
 				h.handle(ctx, l)
 			}
 		}
+		if len(l.live) == 0 {
+			break
+		}
+		<-l.in.filled
 	}
-	l.asking.Wait() // what nobody asks any more is withdrawn
+	l.beside.Wait() // what nobody asks any more is withdrawn, and no check is left
 	return l.flush(ctx)
 }
 
@@ -350,6 +335,7 @@ func (l *Loop) release(ctx context.Context) error {
 		return err
 	}
 	if v := l.live[number]; v != nil {
+		v.dismissed = true
 		l.end(ctx, v)
 	}
 	return nil
