@@ -129,5 +129,9 @@ func (a *app) interrupted() {
 		fmt.Fprintln(a.Err, "interrupted"+render.When(a.SessionID != "", "; "+command.Gone))
 		return
 	}
-	fmt.Fprintf(a.Err, "interrupted; what was recorded stays. Go on with:\n  %s\n", a.Command("resume", []string{a.SessionID}))
+	next := a.GoesOn
+	if next == nil {
+		next = a.Command("resume", []string{a.SessionID})
+	}
+	fmt.Fprintf(a.Err, "interrupted; what was recorded stays. Go on with:\n  %s\n", next)
 }

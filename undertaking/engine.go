@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/dialai/dialai/agent"
@@ -135,16 +136,31 @@ func (l *Loop) spent() Cost {
 	return sum
 }
 
+// budgetNote begins the note of an undertaking that was stopped for its budget.
+const budgetNote = "budget: "
+
+// Exceeded returns the limit that an undertaking was stopped for because a turn more might not
+// fit into it, as resume raises it; "" if it was stopped for something else, or is not.
+func Exceeded(s *session.Session) string {
+	switch reason := s.Outcome().Reason; {
+	case s.Status != session.Stopped || !strings.HasPrefix(reason, budgetNote):
+		return ""
+	case strings.HasSuffix(reason, "tokens are spent"):
+		return "budget.hard_limit_tokens"
+	}
+	return "budget.hard_limit_usd"
+}
+
 // overBudget stops the undertaking if a turn more might cost more than is left, and reports
 // whether it did.
 func (l *Loop) overBudget(ctx context.Context) (bool, error) {
 	spent, next := l.spent(), or(l.state.Dearest, l.set.FirstTurn)
 	limit, limited := capUSD(l.s)
 	if limited && spent.USD+next > limit {
-		return l.stop(ctx, fmt.Sprintf("budget: $%s of $%s is spent, and the next turn may cost $%s", spent.USD, limit, next))
+		return l.stop(ctx, fmt.Sprintf(budgetNote+"$%s of $%s is spent, and the next turn may cost $%s", spent.USD, limit, next))
 	}
 	if tokens, limited := capTokens(l.s); limited && spent.In+spent.Out >= tokens {
-		return l.stop(ctx, fmt.Sprintf("budget: %d of %d tokens are spent", spent.In+spent.Out, tokens))
+		return l.stop(ctx, fmt.Sprintf(budgetNote+"%d of %d tokens are spent", spent.In+spent.Out, tokens))
 	}
 	if limited && 5*spent.USD >= 4*limit && !l.told["budget"] {
 		l.told["budget"] = true

@@ -234,6 +234,7 @@ func foldDone(s *State, a who, e entry) {
 		w.Turn, w.Tool, w.Subagents = false, "", nil
 		w.Turns++
 		if d.Outcome == agent.Finished {
+			w.Finished++
 			w.Failures = 0
 		}
 	})

@@ -47,9 +47,9 @@ func (l *Loop) promptFor(w *Worker, v *live) string {
 		return "Stop here: your session ends with this turn. Do no more work. Hand over now: submit hand_off with your record (accomplished, remaining, context for whoever goes on, files, commits, open risks)."
 	case v.prompts > 0:
 		return "Your turn ended without a move. " + l.legal()
-	case w.Turns == 0 && w.Opened == 1:
+	case w.Finished == 0 && w.Opened == 1:
 		return l.opening(w) + "\n\n" + l.legal()
-	case w.Turns == 0 && !v.prompted: // whatever it was told, it may not have been kept
+	case w.Finished == 0 && !v.prompted: // whatever it was told, it may not have been kept
 		return l.opening(w) + "\n\nYou may have begun with this already: look at the working tree.\n\n" + l.legal()
 	case w.Opened > 1 && !v.prompted:
 		return "Your process was started again. Look at the working tree before you trust what you remember.\n\n" + l.goOn() + "\n\n" + l.legal()

@@ -73,6 +73,7 @@ type Worker struct {
 	Open         bool            `json:"open,omitempty"`      // its process has not exited, as far as the log says
 	Turn         bool            `json:"turn,omitempty"`      // a turn runs
 	Turns        int             `json:"turns"`               // that have ended
+	Finished     int             `json:"finished"`            // of these, those that were not cut off
 	Failures     int             `json:"failures,omitempty"`  // ends of its process since its last completed turn
 	Lost         string          `json:"lost,omitempty"`      // why it cannot go on
 	Candidate    *Move           `json:"candidate,omitempty"` // the move of the turn, which is handed in when it ends
@@ -117,7 +118,7 @@ type Word struct {
 	By      string         `json:"by"`
 	Deliver agent.Delivery `json:"deliver"`
 	Told    int            `json:"told,omitempty"` // the number of the worker that has it; 0 if none has
-	Turn    int            `json:"turn,omitempty"` // how many of its turns had ended when it was told
+	Turn    int            `json:"turn,omitempty"` // how many of its turns had finished when it was told
 }
 
 // worker returns the worker of a number, nil if there is none.

@@ -77,11 +77,11 @@ func appendWord(ctx context.Context, store session.Store, id specialist.SessionI
 // A told says which words a worker has, and in which of its turns.
 type told struct {
 	Words []string `json:"words"`
-	Turn  int      `json:"turn"` // how many of its turns had ended
+	Turn  int      `json:"turn"` // how many of its turns had finished
 }
 
 func toldOf(words []Word, w *Worker) told {
-	t := told{Turn: w.Turns}
+	t := told{Turn: w.Finished}
 	for _, word := range words {
 		t.Words = append(t.Words, word.ID)
 	}
@@ -89,11 +89,11 @@ func toldOf(words []Word, w *Worker) told {
 }
 
 // unheard returns what a human has said that no worker has, and, when a worker's process was
-// opened again, what it was told in a turn that has not ended: it may not have got it.
+// opened again, what it was told in a turn that has not finished: it may not have got it.
 func (l *Loop) unheard(v *live) (list []Word) {
 	w := l.state.worker(v.number)
 	for _, word := range l.state.Words {
-		if word.Told == 0 || !v.prompted && word.Told == w.Number && word.Turn == w.Turns {
+		if word.Told == 0 || !v.prompted && word.Told == w.Number && word.Turn == w.Finished {
 			list = append(list, word)
 		}
 	}

@@ -128,7 +128,7 @@ type opening struct {
 
 // open opens a worker, or goes on with its agent session.
 func (l *Loop) open(ctx context.Context, number int, resume string, more opening) error {
-	name := agentOf(l.s, orchestrator)
+	name := AgentOf(l.s)
 	a, err := l.c.Agent(name)
 	if err != nil {
 		return err
@@ -170,12 +170,12 @@ func (l *Loop) open(ctx context.Context, number int, resume string, more opening
 	return l.commit(ctx, who{orchestrator, number}, string(agent.KindOpened), more)
 }
 
-// agentOf returns the name of the agent of a specialist.
-func agentOf(s *session.Session, id string) string {
+// AgentOf returns the name of the agent that works in an undertaking; "" if its machine names none.
+func AgentOf(s *session.Session) string {
 	m := s.Machine()
 	for _, list := range append([][]machine.Specialist{m.Specialists()}, s.State.Roster) {
 		for i := range list {
-			if list[i].SpecialistID == id && list[i].Agent != "" {
+			if list[i].SpecialistID == orchestrator && list[i].Agent != "" {
 				return list[i].Agent
 			}
 		}

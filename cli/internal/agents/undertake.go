@@ -369,7 +369,7 @@ func (w *work) carryOn(ctx context.Context, c undertaking.Config) error {
 	c.Tell = out.write
 	dir := w.dumps()
 	c.Saved = func(s undertaking.State) { w.dump(ctx, dir, s) }
-	w.SessionID = w.id.String()
+	w.SessionID, w.GoesOn = w.id.String(), w.Command("undertake", nil, "--resume", w.id.String())
 	fmt.Fprintf(w.Out, "undertaking %s in %s\n", w.id, near(w.cwd))
 	loop := undertaking.New(c)
 	w.listen(ctx)
@@ -405,7 +405,11 @@ func (w *work) ended(s *session.Session) error {
 	case s.State.Final:
 		return command.Fail(command.ExitFinal, errors.New("it was given up"))
 	}
-	return command.Hinted(command.Fail(command.ExitStopped, errors.New(render.Clean(s.Outcome().Reason))), "%s, then %s", w.Command("resume", []string{w.id.String()}), w.Command("undertake", nil, "--resume", w.id.String()))
+	resume := w.Command("resume", []string{w.id.String()})
+	if limit := undertaking.Exceeded(s); limit != "" {
+		resume = w.Command("resume", []string{w.id.String()}, "--raise", limit+"=VALUE", "--note", "WHY")
+	}
+	return command.Hinted(command.Fail(command.ExitStopped, errors.New(render.Clean(s.Outcome().Reason))), "%s, then %s", resume, w.Command("undertake", nil, "--resume", w.id.String()))
 }
 
 // lines writes what happens, one line for each event.

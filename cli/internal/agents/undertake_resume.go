@@ -89,6 +89,9 @@ func (w *work) goOn(ctx context.Context, args []string) error {
 	if s.Status == session.Completed || s.State.Final {
 		return fmt.Errorf("session %s has ended in %s: there is nothing to go on with", s.ID, s.State.Name)
 	}
+	if _, err := agentNamed(w.App, undertaking.AgentOf(s)); err != nil {
+		return err
+	}
 	w.id, w.session = s.ID, s
 	if err := w.lock(cwd); err != nil {
 		return err

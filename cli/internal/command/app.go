@@ -6,6 +6,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,7 @@ type App struct {
 	Flags
 	Tape      webhook.Tape           // of a run that is recorded or replayed; else nil
 	SessionID string                 // the one that is being run, "" if there is none
+	GoesOn    fmt.Stringer           // the command that goes on with it after an interrupt; nil is that of a session
 	Hangup    atomic.Pointer[func()] // what SIGHUP does; nil ends the command
 	Commands  *cobra.Command         // the command line
 	Watch     Watch
