@@ -237,7 +237,10 @@ func TestSamplesRun(t *testing.T) {
 			{meta: prompted("dangerous", "allow", "true"), rulings: []string{"owner deny"}, want: "dangerous deny = completed final in denied"},
 			{meta: prompted("question", "", "false"), want: "question = needs_human no_proposals in question"},
 		},
-		"undertaking-solo": { // whoever drives agents plays the rest: package undertaking
+		"undertaking": { // whoever drives agents plays the rest: package undertaking
+			{meta: `{"task":"t","cwd":"/work"}`, want: " = waiting  in briefing"},
+		},
+		"undertaking-solo": { // likewise
 			{meta: `{"task":"t","cwd":"/work"}`, want: " = waiting  in working"},
 		},
 		"incident-response": {

@@ -18,9 +18,10 @@ func TestCloseTakesWhatIsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := New(Config{Runner: r})
-		l.state.Workers = []Worker{{Number: 1}}
-		v := &live{number: 1, closing: true}
-		l.live[1] = v
+		l.state.Workers = []Worker{{As: orchestrator, Number: 1}}
+		one := who{orchestrator, 1}
+		v := &live{who: one, closing: true}
+		l.live[one] = v
 		l.in.put(happened{v, agent.Event{Body: agent.Exited{}}})
 		<-l.in.filled
 		if err := l.closeAll(t.Context()); err == nil || len(l.live) != 0 {

@@ -126,7 +126,7 @@ func TestRuledInTurn(t *testing.T) {
 // the agent.
 func TestCrashAttribution(t *testing.T) {
 	var asks []string
-	for _, q := range []string{"red", "green", "blue", "black", "white", "grey"} {
+	for _, q := range []string{"red", "green", "blue", "black", "white"} {
 		asks = append(asks, `{"as":"orchestrator","text":"`+q+`","submit":{"transition":"inquire","message":"Is it `+q+`?","questions":[{"text":"Is it `+q+`?"}]}}`)
 	}
 	w := begin(t, "", append(asks, claims)...)

@@ -62,21 +62,32 @@ func fold(s State, e entry) State {
 	return s
 }
 
-// A who names whom an entry of the agent_log is about.
+// A who names an agent session, which an entry of the agent_log is about.
 type who struct {
 	As     string `json:"as,omitempty"`
 	Number int    `json:"number,omitempty"`
 }
 
-// change gives f a worker to change, if there is one of that number.
-func (s *State) change(number int, at specialist.Time, f func(*Worker)) {
-	if number < 1 || number > len(s.Workers) {
+// change gives f an agent session to change, if it is there.
+func (s *State) change(a who, at specialist.Time, f func(*Worker)) {
+	if s.agent(a) == nil {
 		return
 	}
-	s.Workers = slices.Clone(s.Workers)
-	w := &s.Workers[number-1]
-	w.Heard = max(w.Heard, at)
+	s.setSessions(a.As, slices.Clone(s.sessions(a.As)))
+	w := s.agent(a)
+	w.Heard, w.Retry = max(w.Heard, at), nil
 	f(w)
+}
+
+func (s *State) setSessions(as string, list []Worker) {
+	if as == orchestrator {
+		s.Workers = list
+		return
+	}
+	if s.Others = maps.Clone(s.Others); s.Others == nil {
+		s.Others = map[string][]Worker{}
+	}
+	s.Others[as] = list
 }
 
 func read[T any](data json.RawMessage) (v T) {
@@ -141,9 +152,14 @@ func foldExecuted(s *State, e entry) {
 		s.Moved = map[string]int32{}
 	}
 	s.Moved[d.SpecialistID] = s.Round
-	switch d.TransitionName {
-	case handOff, "lost":
+	if letsGo(d.TransitionName, d.ToState) {
 		s.Left = Move{By: d.SpecialistID, From: d.FromState, Transition: d.TransitionName, Human: d.IsHuman, Round: s.Round}
+	}
+	if works(d.FromState) {
+		s.Worked = s.Round
+	}
+	if to := addressee(d.FromState, d.TransitionName, d.ToState); to != "" {
+		s.Mail = append(slices.Clone(s.Mail), Letter{s.Last, to})
 	}
 	switch d.TransitionName {
 	case handOff, complete:
@@ -153,7 +169,7 @@ func foldExecuted(s *State, e entry) {
 	case "passed", "failed":
 		s.Passed = d.TransitionName == "passed"
 	}
-	if s.Passed && d.TransitionName == "passed" {
+	if d.TransitionName == "sound" || d.TransitionName == "passed" && d.ToState == "ruling" {
 		s.verify()
 	}
 }
@@ -168,7 +184,7 @@ func (s *State) keepRecord(record json.RawMessage, round int32) {
 	}
 }
 
-// verify marks the tasks that are done as verified: a check has passed.
+// verify marks the tasks that are done as verified: a check has passed, or they were judged sound.
 func (s *State) verify() {
 	s.Tasks = slices.Clone(s.Tasks)
 	for i := range s.Tasks {
@@ -186,56 +202,82 @@ var ofAgents = map[string]func(*State, who, entry){
 	string(agent.KindExited):     foldExited,
 	string(agent.KindUsage):      foldUsage,
 	string(agent.KindToolUse):    foldTool,
-	string(agent.KindToolDone):   func(s *State, a who, e entry) { s.change(a.Number, e.At, func(w *Worker) { w.Tool = "" }) },
+	string(agent.KindToolDone):   func(s *State, a who, e entry) { s.change(a, e.At, func(w *Worker) { w.Tool = "" }) },
 	string(agent.KindSubagent):   foldSubagent,
-	string(agent.KindText):       func(s *State, a who, e entry) { s.change(a.Number, e.At, func(*Worker) {}) },
-	string(agent.KindRetry):      func(s *State, a who, e entry) { s.change(a.Number, e.At, func(*Worker) {}) },
-	string(agent.KindCompaction): func(s *State, a who, e entry) { s.change(a.Number, e.At, func(w *Worker) { w.Compaction = true }) },
+	string(agent.KindText):       func(s *State, a who, e entry) { s.change(a, e.At, func(*Worker) {}) },
+	string(agent.KindRetry):      foldRetry,
+	string(agent.KindCompaction): foldCompaction,
 	kindSubmitted:                foldSubmitted,
-	kindCharge:                   foldCharge,
-	kindCrossed:                  foldCrossed,
-	kindNoticed:                  func(s *State, a who, e entry) { s.change(a.Number, e.At, func(w *Worker) { w.Notice = "" }) },
-	kindReleased:                 foldReleased,
-	kindSaid:                     foldSaid,
-	kindTold:                     foldTold,
-	kindTask:                     foldTask,
-	kindSpawn: func(s *State, a who, e entry) {
-		s.change(a.Number, e.At, func(w *Worker) { w.Spawned++; w.SpawnedNow++ })
+	kindLettered: func(s *State, a who, e entry) {
+		s.change(a, e.At, func(w *Worker) { w.Began = max(w.Began, read[turnBegan](e.Data).Round) })
 	},
-	kindRefused: func(s *State, a who, e entry) { s.change(a.Number, e.At, func(w *Worker) { w.Candidate = nil }) },
+	kindVisit:    foldVisit,
+	kindNotice:   foldNotice,
+	kindCharge:   foldCharge,
+	kindCrossed:  foldCrossed,
+	kindNoticed:  func(s *State, a who, e entry) { s.change(a, e.At, func(w *Worker) { w.Notice = "" }) },
+	kindReleased: foldReleased,
+	kindSaid:     foldSaid,
+	kindTold:     foldTold,
+	kindTask:     foldTask,
+	kindSpawn: func(s *State, a who, e entry) {
+		s.change(a, e.At, func(w *Worker) { w.Spawned++; w.SpawnedNow++ })
+	},
+	kindRefused: func(s *State, a who, e entry) { s.change(a, e.At, func(w *Worker) { w.Candidate = nil }) },
 }
 
 func foldOpened(s *State, a who, e entry) {
 	d := read[struct {
 		agent.Opened
 		HeadBefore, TreeBefore string
-		Since                  int32
+		Since, Told            int32
+		Fresh                  bool
 	}](e.Data)
-	if a.Number == len(s.Workers)+1 {
-		s.Workers = append(slices.Clone(s.Workers), Worker{Number: a.Number, Agent: d.Agent, HeadBefore: d.HeadBefore, TreeBefore: d.TreeBefore, Since: d.Since})
-		s.Bound = a.Number
+	if list := s.sessions(a.As); a.As != "" && a.Number == len(list)+1 {
+		s.setSessions(a.As, append(slices.Clone(list), Worker{As: a.As, Number: a.Number, Agent: d.Agent, HeadBefore: d.HeadBefore, TreeBefore: d.TreeBefore, Since: d.Since, Told: d.Told}))
+		if a.As == orchestrator {
+			s.Bound = a.Number
+		}
 	}
-	s.change(a.Number, e.At, func(w *Worker) {
-		w.AgentSession, w.Model, w.Open, w.Turn, w.Tool, w.Subagents = d.AgentSession, d.Model, true, false, "", nil
-		w.Opened++
+	s.change(a, e.At, func(w *Worker) {
+		w.AgentSession, w.Model, w.Open, w.Turn, w.Tool, w.Subagents, w.Lost = d.AgentSession, d.Model, true, false, "", nil, ""
+		if d.Fresh {
+			w.Failures = 0
+		}
+		if w.Opened++; w.Opened > 1 {
+			s.meets(a, "its process was started again")
+		}
 		if d.Window > 0 {
 			w.Usage.Window, w.Usage.Ceiling = d.Window, d.Ceiling
 		}
 	})
 }
 
+// meets notes what befell a worker, until the manager has it.
+func (s *State) meets(a who, what string) {
+	if a.As == orchestrator {
+		s.Met = append(slices.Clone(s.Met), a.String()+": "+what)
+	}
+}
+
+// foldTurn: a turn began, with all that was said to its session until then.
 func foldTurn(s *State, a who, e entry) {
-	s.change(a.Number, e.At, func(w *Worker) { w.Turn, w.SpawnedNow, w.Candidate = true, 0, nil })
+	round := read[struct{ Round int32 }](e.Data).Round
+	s.change(a, e.At, func(w *Worker) { w.Turn, w.SpawnedNow, w.Candidate, w.Began = true, 0, nil, max(round, w.Told) })
+	if a.As == manager {
+		s.MetTold = len(s.Met)
+	}
 }
 
 func foldDone(s *State, a who, e entry) {
 	d := read[agent.Done](e.Data)
-	s.change(a.Number, e.At, func(w *Worker) {
+	s.change(a, e.At, func(w *Worker) {
 		w.Turn, w.Tool, w.Subagents = false, "", nil
 		w.Turns++
 		if d.Outcome == agent.Finished {
 			w.Finished++
-			w.Failures = 0
+			w.Failures, w.Told = 0, w.Began
+			s.forget(a, w.Told)
 		}
 	})
 	if d.Turn > 0 {
@@ -243,12 +285,25 @@ func foldDone(s *State, a who, e entry) {
 	}
 }
 
+// forget drops what an agent session has been told for good.
+func (s *State) forget(a who, upTo int32) {
+	s.Mail = slices.DeleteFunc(slices.Clone(s.Mail), func(m Letter) bool { return m.To == a.As && m.Round <= upTo })
+	if a.As == manager {
+		s.Met, s.MetTold = slices.Clone(s.Met[s.MetTold:]), 0
+	}
+}
+
 func foldExited(s *State, a who, e entry) {
 	d := read[struct {
-		Closed bool
-		Lost   string
+		Closed, Host bool
+		Lost         string
 	}](e.Data)
-	s.change(a.Number, e.At, func(w *Worker) {
+	if !d.Closed {
+		s.meets(a, "its process went")
+	} else if d.Host {
+		s.meets(a, "the process that drove it went")
+	}
+	s.change(a, e.At, func(w *Worker) {
 		w.Open, w.Turn, w.Tool, w.Subagents = false, false, "", nil
 		if w.Lost = d.Lost; !d.Closed {
 			w.Failures++
@@ -256,14 +311,24 @@ func foldExited(s *State, a who, e entry) {
 	})
 }
 
+func foldRetry(s *State, a who, e entry) {
+	r := read[agent.Retry](e.Data)
+	s.change(a, e.At, func(w *Worker) { w.Retry = &r })
+}
+
+func foldCompaction(s *State, a who, e entry) {
+	s.change(a, e.At, func(w *Worker) { w.Compaction = true })
+	s.meets(a, "its context was to be compacted")
+}
+
 func foldUsage(s *State, a who, e entry) {
 	u := read[agent.Usage](e.Data)
-	s.change(a.Number, e.At, func(w *Worker) { w.Usage = u })
+	s.change(a, e.At, func(w *Worker) { w.Usage = u })
 }
 
 func foldTool(s *State, a who, e entry) {
 	d := read[agent.ToolUse](e.Data)
-	s.change(a.Number, e.At, func(w *Worker) {
+	s.change(a, e.At, func(w *Worker) {
 		if d.Parent != "" {
 			return
 		}
@@ -276,7 +341,7 @@ func foldTool(s *State, a who, e entry) {
 
 func foldSubagent(s *State, a who, e entry) {
 	d := read[agent.Subagent](e.Data)
-	s.change(a.Number, e.At, func(w *Worker) {
+	s.change(a, e.At, func(w *Worker) {
 		if d.Status == "" {
 			w.Subagents = append(slices.Clone(w.Subagents), d.Description)
 		} else if i := slices.Index(w.Subagents, d.Description); i >= 0 {
@@ -288,7 +353,12 @@ func foldSubagent(s *State, a who, e entry) {
 func foldSubmitted(s *State, a who, e entry) {
 	m := read[Move](e.Data)
 	m.By = a.As
-	s.change(a.Number, e.At, func(w *Worker) { w.Candidate = &m })
+	s.change(a, e.At, func(w *Worker) {
+		w.Candidate = &m
+		if c := read[struct{ Continuity json.RawMessage }](m.Payload).Continuity; c != nil {
+			w.Continuity = c
+		}
+	})
 }
 
 func foldCharge(s *State, a who, e entry) {
@@ -303,7 +373,7 @@ func foldCrossed(s *State, a who, e entry) {
 		Crossed agent.Crossed
 		Notice  string
 	}](e.Data)
-	s.change(a.Number, e.At, func(w *Worker) {
+	s.change(a, e.At, func(w *Worker) {
 		w.Crossed = d.Crossed
 		if d.Level != "" {
 			w.Level, w.Notice, w.Uses = d.Level, d.Notice, 0
@@ -320,7 +390,10 @@ func foldReleased(s *State, a who, e entry) {
 		Round  int32
 	}](e.Data)
 	s.keepRecord(d.Record, d.Round)
-	s.change(a.Number, e.At, func(w *Worker) { w.Gone = d.Reason })
+	s.change(a, e.At, func(w *Worker) { w.Gone = d.Reason })
+	if a.As != orchestrator {
+		return
+	}
 	if s.Bound == a.Number {
 		s.Bound = 0
 	}
@@ -334,7 +407,7 @@ func foldSaid(s *State, _ who, e entry) {
 }
 
 func foldTold(s *State, a who, e entry) {
-	t := read[told](e.Data)
+	t := read[hearing](e.Data)
 	s.Words = slices.Clone(s.Words)
 	for i := range s.Words {
 		if slices.Contains(t.Words, s.Words[i].ID) {

@@ -28,8 +28,8 @@ type happened struct {
 
 func (h happened) handle(ctx context.Context, l *Loop) bool {
 	v := h.v
-	about := who{orchestrator, v.number}
-	if v.heard = l.c.Now(); l.live[v.number] != v {
+	about := v.who
+	if v.heard = l.c.Now(); l.live[v.who] != v {
 		return false // of a process that never opened
 	}
 	switch b := h.e.Body.(type) {
@@ -43,13 +43,13 @@ func (h happened) handle(ctx context.Context, l *Loop) bool {
 		b.Text = clip(packs.Redact(b.Text), maxLogged)
 		l.note(about, string(b.Kind()), b)
 		if b.Parent == "" {
-			l.tell(v.number, "says: %s", firstLine(b.Text))
+			l.tell(v.who, "says: %s", firstLine(b.Text))
 		}
 	case agent.ToolUse:
 		b.Input = logged(b.Tool, b.Input)
 		l.note(about, string(b.Kind()), b)
 		if b.Parent == "" {
-			l.tell(v.number, "%s %s", b.Tool, firstLine(string(b.Input)))
+			l.tell(v.who, "%s %s", b.Tool, firstLine(string(b.Input)))
 		}
 		return l.inGrace(ctx, v)
 	case agent.ToolDone:
@@ -73,7 +73,7 @@ func (h happened) handle(ctx context.Context, l *Loop) bool {
 		return true
 	case agent.Retry:
 		l.note(about, string(b.Kind()), b)
-		l.tell(v.number, "the provider failed (%s), attempt %d of %d", b.Reason, b.Attempt, b.Max)
+		l.tell(v.who, "the provider failed (%s), attempt %d of %d", b.Reason, b.Attempt, b.Max)
 	case agent.Done:
 		return l.turnEnded(ctx, v, b)
 	case agent.Exited:
@@ -117,7 +117,7 @@ func logged(tool string, input json.RawMessage) json.RawMessage {
 
 // used: the meter of a worker has moved.
 func (l *Loop) used(ctx context.Context, v *live, u agent.Usage) bool {
-	about := who{orchestrator, v.number}
+	about := v.who
 	l.note(about, string(u.Kind()), u)
 	v.cost.In, v.cost.Out = u.Tokens.In+u.Tokens.CacheRead+u.Tokens.CacheWrite, u.Tokens.Out
 	if u.CostUSD != nil {
@@ -125,24 +125,24 @@ func (l *Loop) used(ctx context.Context, v *live, u agent.Usage) bool {
 	} else {
 		v.cost.USD = l.priced(v, u.Tokens)
 	}
-	if w := l.state.worker(v.number); !u.Stale {
+	if w := l.state.agent(v.who); !u.Stale {
 		level, crossed := l.set.Levels.Cross(w.Crossed, u.Used, u.Ceiling)
 		if level != "" || crossed != w.Crossed {
-			l.note(about, kindCrossed, crossing{level, crossed, u.Percent(agent.Ceiling), notice(level, u.Percent(agent.Ceiling), l.set.Levels)})
+			l.note(about, kindCrossed, crossing{level, crossed, u.Percent(agent.Ceiling), notice(w.As, level, u.Percent(agent.Ceiling), l.set.Levels)})
 		}
 		if level != "" {
-			l.tell(v.number, "its context is %d %% full (%s)", u.Percent(agent.Ceiling), level)
+			l.tell(v.who, "its context is %d %% full (%s)", u.Percent(agent.Ceiling), level)
 		}
 	}
 	if v.turn && !v.interrupted && l.overCap() {
 		l.interrupt(ctx, v)
 	}
-	return l.inGrace(ctx, v) || l.state.worker(v.number).Level == agent.Hard
+	return l.inGrace(ctx, v) || l.state.agent(v.who).Level == agent.Hard
 }
 
 // priced returns what the tokens of a process cost whose agent does not say.
 func (l *Loop) priced(v *live, t agent.Tokens) exact.Money {
-	model := cmp.Or(l.state.worker(v.number).Model, l.c.Model)
+	model := cmp.Or(l.state.agent(v.who).Model, l.c.Model)
 	if l.c.Price != nil {
 		cost, known := l.c.Price(model, specialist.Usage{
 			NumInputTokens: t.In, NumOutputTokens: t.Out, Given: specialist.InputGiven | specialist.OutputGiven,
@@ -154,7 +154,7 @@ func (l *Loop) priced(v *live, t agent.Tokens) exact.Money {
 	}
 	if !l.told["price"] {
 		l.told["price"] = true
-		l.tell(v.number, "no price of the model %q is known: only --max-tokens limits it", model)
+		l.tell(v.who, "no price of the model %q is known: only --max-tokens limits it", model)
 	}
 	return 0
 }
@@ -174,25 +174,38 @@ func (l *Loop) interrupt(ctx context.Context, v *live) {
 	}
 }
 
+// drop ends the running turn, and what it was to end with is not handed in.
+func (l *Loop) drop(ctx context.Context, v *live) {
+	v.dropped = true
+	l.interrupt(ctx, v)
+}
+
 // charge puts what a process has cost since the last time into the agent_log.
 func (l *Loop) charge(v *live) {
 	if c := v.cost.minus(v.charged); c != (Cost{}) {
 		v.charged = v.cost
-		l.note(who{orchestrator, v.number}, kindCharge, c)
+		l.note(v.who, kindCharge, c)
 	}
 }
 
 // turnEnded: what the turn has cost and its end are durable before anything follows.
 func (l *Loop) turnEnded(ctx context.Context, v *live, d agent.Done) bool {
 	v.turn = false
-	w := l.state.worker(v.number)
+	w := l.state.agent(v.who)
 	l.charge(v)
 	if d.Text == "" {
 		d.Text = v.said
 	}
 	d.Text = clip(packs.Redact(d.Text), maxLogged)
 	candidate := l.state.candidate(w)
-	l.note(who{orchestrator, v.number}, string(d.Kind()), d)
+	if v.dropped && candidate != nil {
+		l.note(v.who, kindRefused, map[string]string{"reason": "the turn was ended by a human"})
+		candidate = nil
+	}
+	if candidate != nil && len(v.said) > len(messageIn(candidate.Payload)) {
+		l.note(v.who, kindSubmitted, withText(*candidate, v.said))
+	}
+	l.note(v.who, string(d.Kind()), d)
 	if err := l.flush(ctx); err != nil {
 		l.fail(err)
 		return true
@@ -214,7 +227,7 @@ func (l *Loop) turnEnded(ctx context.Context, v *live, d agent.Done) bool {
 			l.fail(err)
 		}
 	case agent.Crashed, agent.Provider:
-		l.tell(v.number, "its turn ended: %s %s", d.Outcome, d.Problem)
+		l.tell(v.who, "its turn ended: %s %s", d.Outcome, d.Problem)
 		l.end(ctx, v)
 	}
 	return true
@@ -226,11 +239,11 @@ func (l *Loop) exited(ctx context.Context, v *live, e agent.Exited) bool {
 	for _, cancel := range v.asks {
 		cancel()
 	}
-	delete(l.live, v.number)
-	l.gone[v.number] = l.c.Now()
-	l.note(who{orchestrator, v.number}, string(e.Kind()), closing{Exited: e, Lost: v.lost, Closed: v.dismissed})
+	delete(l.live, v.who)
+	l.gone[v.who] = l.c.Now()
+	l.note(v.who, string(e.Kind()), closing{Exited: e, Lost: v.lost, Closed: v.dismissed})
 	if len(e.Left) > 0 {
-		l.tell(v.number, "processes are left: %v", e.Left)
+		l.tell(v.who, "processes are left: %v", e.Left)
 	}
 	if err := l.flush(ctx); err != nil {
 		l.fail(err)
@@ -241,7 +254,7 @@ func (l *Loop) exited(ctx context.Context, v *live, e agent.Exited) bool {
 // answer answers what an agent waits for.
 func (l *Loop) answer(ctx context.Context, v *live, r agent.Reply) {
 	if err := v.session.Answer(ctx, r); err != nil && ctx.Err() == nil && !v.closing {
-		l.tell(v.number, "an answer did not reach it: %v", err)
+		l.tell(v.who, "an answer did not reach it: %v", err)
 	}
 }
 
@@ -249,12 +262,12 @@ func (l *Loop) answer(ctx context.Context, v *live, r agent.Reply) {
 func (l *Loop) permission(ctx context.Context, v *live, p agent.Permission) {
 	asking, cancel := context.WithCancel(ctx)
 	v.asks[p.ID] = cancel
-	w := l.state.worker(v.number)
+	w := l.state.agent(v.who)
 	prompt := permit.Prompt{
 		Agent: w.Agent, AgentSession: w.AgentSession, Undertaking: l.c.Session.String(), Tool: p.Tool, Input: p.Input, Cwd: l.c.Cwd,
 		BlockedPath: p.BlockedPath, Suggestions: p.Suggestions,
 	}
-	l.tell(v.number, "asks for %s", p.Tool)
+	l.tell(v.who, "asks for %s", p.Tool)
 	l.beside.Go(func() {
 		answer, err := l.c.Permit.Ask(asking, prompt)
 		l.in.put(permitted{v, p, answer, err})
@@ -271,7 +284,7 @@ type permitted struct {
 
 func (p permitted) handle(ctx context.Context, l *Loop) bool {
 	cancel := p.v.asks[p.asked.ID]
-	if cancel == nil || l.live[p.v.number] != p.v {
+	if cancel == nil || l.live[p.v.who] != p.v {
 		return false
 	}
 	cancel()
@@ -284,8 +297,8 @@ func (p permitted) handle(ctx context.Context, l *Loop) bool {
 	default:
 		r.Reason = p.answer.Message
 	}
-	l.note(who{orchestrator, p.v.number}, string(agent.KindPermission), decided{p.asked.Tool, p.answer.Session.String(), r.Allow})
-	l.tell(p.v.number, "%s %s", map[bool]string{true: "may use", false: "may not use"}[r.Allow], p.asked.Tool)
+	l.note(p.v.who, string(agent.KindPermission), decided{p.asked.Tool, p.answer.Session.String(), r.Allow})
+	l.tell(p.v.who, "%s %s", map[bool]string{true: "may use", false: "may not use"}[r.Allow], p.asked.Tool)
 	p.v.heard = l.c.Now()
 	l.answer(ctx, p.v, r)
 	return false
@@ -300,26 +313,26 @@ type decided struct {
 // answerHook answers from what is known now: subagents within their limits, no stash, and a
 // notice with the next result of a tool.
 func (l *Loop) answerHook(ctx context.Context, v *live, h agent.Hook) {
-	w := l.state.worker(v.number)
+	w := l.state.agent(v.who)
 	r := agent.Reply{To: h.ID, Allow: true}
 	switch h.Point {
 	case agent.BeforeTool:
 		if r.Reason = l.refused(w, h); r.Reason != "" {
 			r.Allow = false
-			l.tell(v.number, "refused: %s", r.Reason)
+			l.tell(v.who, "refused: %s", r.Reason)
 		} else if spawns(h.Tool) { // counted before it starts: many may be asked for at once
-			l.note(who{orchestrator, v.number}, kindSpawn, nil)
+			l.note(v.who, kindSpawn, nil)
 		}
 	case agent.AfterTool:
 		if r.Notice = w.Notice; h.Parent != "" {
 			r.Notice = ""
 		}
 		if r.Notice != "" {
-			l.note(who{orchestrator, v.number}, kindNoticed, nil)
+			l.note(v.who, kindNoticed, nil)
 		}
 	case agent.BeforeCompaction:
 		r.Allow, r.Reason = false, "hand over instead: the next worker gets your record, not a summary"
-		l.note(who{orchestrator, v.number}, string(agent.KindCompaction), agent.Compaction{Trigger: h.Trigger, Blocked: true})
+		l.note(v.who, string(agent.KindCompaction), agent.Compaction{Trigger: h.Trigger, Blocked: true})
 		l.in.put(nudge{})
 	}
 	l.answer(ctx, v, r)
@@ -334,7 +347,7 @@ func (nudge) handle(context.Context, *Loop) bool { return true }
 func (l *Loop) watch(ctx context.Context) (again bool) {
 	for _, v := range l.live {
 		if v.turn && !v.closing && !v.interrupted && len(v.asks) == 0 && l.silent(v) {
-			l.tell(v.number, "no sign of life for %s", l.c.Now().Sub(v.heard).Round(time.Second))
+			l.tell(v.who, "no sign of life for %s", l.c.Now().Sub(v.heard).Round(time.Second))
 			v.silent = true
 			l.interrupt(ctx, v)
 		}
@@ -343,7 +356,7 @@ func (l *Loop) watch(ctx context.Context) (again bool) {
 		}
 		again = l.inGrace(ctx, v) || again
 	}
-	if w := l.state.bound(); w != nil && l.live[w.Number] == nil && l.s.Status == session.Running {
+	if w := l.state.bound(); w != nil && l.live[w.who()] == nil && l.s.Status == session.Running {
 		again = true // it is woken when its time has come
 	}
 	return again
@@ -355,7 +368,7 @@ const interruptTime = 5 * time.Second
 // silent reports whether a worker's turn has given no sign of life for too long.
 func (l *Loop) silent(v *live) bool {
 	limit := l.set.Silence
-	if l.state.worker(v.number).Tool != "" {
+	if l.state.agent(v.who).Tool != "" {
 		limit = l.set.SilenceTool
 	}
 	return l.c.Now().Sub(v.heard) >= limit

@@ -113,11 +113,16 @@ func foldLog(ctx context.Context, store session.Store, id specialist.SessionID, 
 
 // Load returns what an undertaking has come to by its two logs.
 func Load(ctx context.Context, store session.Store, id specialist.SessionID) (State, error) {
-	s, err := foldLog(ctx, store, id, State{})
+	return Follow(ctx, store, id, State{})
+}
+
+// Follow returns what an undertaking has come to since from, which it returned before.
+func Follow(ctx context.Context, store session.Store, id specialist.SessionID, from State) (State, error) {
+	s, err := foldLog(ctx, store, id, from)
 	if err != nil {
 		return s, err
 	}
-	for e, err := range store.AgentLog(ctx, id, 0) {
+	for e, err := range store.AgentLog(ctx, id, s.AgentSeq) {
 		if err != nil {
 			return s, err
 		}

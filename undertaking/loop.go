@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +44,9 @@ type Config struct {
 	NoWait bool
 	// Tell is told what happens, in order, for people; nil is told nothing. It must not block.
 	Tell func(Line)
+	// Changed is called whenever something may have changed, with what is now; neither is changed
+	// any more. nil is not called. It must not block.
+	Changed func(*session.Session, State)
 	// Saved is called with the state after each transition and at the end.
 	Saved func(State)
 	Now   func() time.Time // nil means time.Now
@@ -53,7 +57,7 @@ type Config struct {
 type Line struct {
 	At     time.Time
 	State  string // of the session
-	Worker string // orch-2; "" for what is about none
+	Worker string // the agent session: orch-2, manager; "" for what is about none
 	Pct    int    // how full its context is; -1 if that is not known
 	Text   string
 }
@@ -64,12 +68,12 @@ type Loop struct {
 	set     Settings
 	s       *session.Session
 	state   State
-	live    map[int]*live // by number
+	live    map[who]*live
 	in      *queue
 	pending []session.AgentEvent
 	failed  error
 	beside  sync.WaitGroup     // permissions that are asked for, and the check
-	gone    map[int]time.Time  // when processes went in this one, by number
+	gone    map[who]time.Time  // when processes went in this one
 	check   context.CancelFunc // of the check that runs; nil if none does
 	checked int32              // the round it is for
 	told    map[string]bool    // what a line was written about once
@@ -85,10 +89,13 @@ func New(c Config) *Loop {
 	if c.Tell == nil {
 		c.Tell = func(Line) {}
 	}
+	if c.Changed == nil {
+		c.Changed = func(*session.Session, State) {}
+	}
 	if c.Saved == nil {
 		c.Saved = func(State) {}
 	}
-	return &Loop{c: c, set: c.Settings.withDefaults(), live: map[int]*live{}, gone: map[int]time.Time{}, in: newQueue(), told: map[string]bool{}}
+	return &Loop{c: c, set: c.Settings.withDefaults(), live: map[who]*live{}, gone: map[who]time.Time{}, in: newQueue(), told: map[string]bool{}}
 }
 
 func (l *Loop) now() specialist.Time { return specialist.TimeOf(l.c.Now()) }
@@ -127,9 +134,11 @@ func (l *Loop) begin(ctx context.Context) (err error) {
 	if l.state, err = Load(ctx, l.c.Runner.Store(), l.c.Session); err != nil {
 		return err
 	}
-	for _, w := range l.state.Workers {
-		if w.Open {
-			l.note(who{orchestrator, w.Number}, string(agent.KindExited), closing{Closed: true, Host: true})
+	for _, as := range []string{manager, orchestrator, verifierA, verifierB} {
+		for _, w := range l.state.sessions(as) {
+			if w.Open {
+				l.note(w.who(), string(agent.KindExited), closing{Closed: true, Host: true})
+			}
 		}
 	}
 	if err := l.flush(ctx); err != nil {
@@ -144,6 +153,7 @@ func (l *Loop) run(ctx context.Context) error {
 		if err := l.advance(ctx); err != nil {
 			return err
 		}
+		l.c.Changed(l.s, l.state)
 		if l.over() {
 			return nil
 		}
@@ -182,6 +192,7 @@ func (l *Loop) next(ctx context.Context) error {
 		if l.failed != nil {
 			return l.failed
 		}
+		l.c.Changed(l.s, l.state)
 	}
 	return nil
 }
@@ -226,6 +237,12 @@ func (l *Loop) look(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
+// full reports whether the undertaking has a manager.
+func (l *Loop) full() bool { return l.s.Machine().Name() == fullMachine }
+
+// fullMachine is the machine with a manager.
+const fullMachine = "undertaking"
+
 // over reports whether the session has ended.
 func (l *Loop) over() bool { return !l.s.Status.Live() }
 
@@ -255,7 +272,7 @@ func (l *Loop) advance(ctx context.Context) error {
 			}
 		}
 		if l.over() {
-			l.tell(0, "%s", l.s.Outcome().Reason)
+			l.tell(who{}, "%s", l.s.Outcome().Reason)
 			return nil
 		}
 		switch tick.Status {
@@ -276,15 +293,7 @@ func (l *Loop) serve(ctx context.Context) (again bool, err error) {
 	}
 	l.waiting = false
 	for _, ask := range l.s.OpenAsks() {
-		var did bool
-		switch ask.SpecialistID {
-		case orchestrator:
-			did, err = l.serveWorker(ctx)
-		case engine:
-			did, err = l.serveEngine(ctx)
-		case checks:
-			did, err = l.serveChecks(ctx)
-		}
+		did, err := l.serveAsk(ctx, ask.SpecialistID)
 		if did || err != nil {
 			return did, err
 		}
@@ -292,26 +301,93 @@ func (l *Loop) serve(ctx context.Context) (again bool, err error) {
 	return false, nil
 }
 
-// asked tells people once that a human is asked.
+// serveAsk has somebody work on the ask of a specialist.
+func (l *Loop) serveAsk(ctx context.Context, as string) (again bool, err error) {
+	switch as {
+	case manager:
+		return l.serveManager(ctx)
+	case orchestrator:
+		return l.serveWorker(ctx)
+	case verifierA, verifierB:
+		return l.serveVerifier(ctx, as)
+	case engine:
+		return l.serveEngine(ctx)
+	case checks:
+		return l.serveChecks(ctx)
+	}
+	return false, nil
+}
+
+// asked tells people once that a human is asked, and what.
 func (l *Loop) asked() error {
-	if l.s.Status == session.NeedsHuman && !l.waiting {
-		l.waiting = true
-		l.tell(0, "your move: %s", l.s.ReasonWithFailures(l.s.Outcome(), false))
+	if l.s.Status != session.NeedsHuman || l.waiting {
+		return nil
+	}
+	l.waiting = true
+	reason := l.s.ReasonWithFailures(l.s.Outcome(), false)
+	if !isOwners(l.s.State.Name) {
+		l.tell(who{}, "your move: %s", reason)
+		return nil
+	}
+	if l.tell(who{}, "your move: %s", l.s.State.Prompt); len(l.s.Proposals()) > 0 {
+		l.tell(who{}, "%s", reason)
+	}
+	for _, line := range asking(l.s) {
+		l.tell(who{}, "%s", line)
 	}
 	return nil
+}
+
+// asking says what a human has to know for a move of theirs, a line each: the questions, or the
+// plan.
+func asking(s *session.Session) (lines []string) {
+	for i, q := range read[[]struct {
+		Text    string
+		Options []string
+	}](s.Data().Get("questions")) {
+		line := fmt.Sprintf("question %d: %s", i+1, q.Text)
+		if len(q.Options) > 0 {
+			line += " (" + strings.Join(q.Options, ", ") + ")"
+		}
+		lines = append(lines, line)
+	}
+	if s.State.Name != "awaiting_assent" {
+		return lines
+	}
+	plan := read[struct {
+		Understanding, Check string
+		Deliverables         []string
+		Done                 []string `json:"done_when"`
+		Out                  []string `json:"out_of_scope"`
+	}](s.Data().Get("plan"))
+	lines = append(lines, "understood: "+plan.Understanding)
+	for _, part := range []struct {
+		name string
+		list []string
+	}{{"delivers", plan.Deliverables}, {"out of scope", plan.Out}, {"done when", plan.Done}, {"check", []string{plan.Check}}} {
+		for _, text := range part.list {
+			if text != "" {
+				lines = append(lines, part.name+": "+text)
+			}
+		}
+	}
+	return lines
 }
 
 // moved is done after a transition: it lets workers go whose part is over, and tells people.
 func (l *Loop) moved(ctx context.Context) error {
 	m := l.state.Last
-	l.tell(l.state.Bound, "%s %s → %s%s", m.By, m.Transition, l.s.State.Name, l.messageOf(m))
-	if v := l.live[l.state.Bound]; m.Human && v != nil && v.turn && !v.interrupted {
-		l.interrupt(ctx, v) // a human has ruled in its place
+	l.tell(who{orchestrator, l.state.Bound}, "%s %s → %s%s", m.By, m.Transition, l.s.State.Name, l.messageOf(m))
+	for of, v := range l.live {
+		inPlace := mayMove(m.From, of.As, m.Transition) || !works(l.s.State.Name)
+		if m.Human && inPlace && v.turn && !v.interrupted {
+			l.drop(ctx, v) // a human has ruled in its place
+		}
 	}
 	if err := l.release(ctx); err != nil {
 		return err
 	}
-	if err := l.flush(ctx); err != nil {
+	if err := errors.Join(l.dismissVerifiers(ctx), l.flush(ctx)); err != nil {
 		return err
 	}
 	l.c.Saved(l.state)
@@ -331,32 +407,50 @@ func (l *Loop) propose(ctx context.Context, id string, m Move) (bool, error) {
 	case errors.Is(err, runner.ErrStaleRound), errors.Is(err, runner.ErrNotRunning): // a human was faster
 		return true, nil
 	case errors.Is(err, runner.ErrIllegal): // as an edited machine has it
-		l.note(who{id, l.state.Bound}, kindRefused, map[string]string{"reason": err.Error()})
+		l.note(l.goesOn(id), kindRefused, map[string]string{"reason": err.Error()})
 		return l.withdraw(ctx, id, "illegal_move", err.Error())
 	case err != nil:
 		return false, fmt.Errorf("the move %s of %s: %w", m.Transition, id, err)
 	}
 	l.s = s
-	return true, nil
+	return true, l.dismissVerifiers(ctx)
+}
+
+// goesOn names the agent session of a specialist that goes on.
+func (l *Loop) goesOn(as string) who {
+	if as == orchestrator {
+		return who{as, l.state.Bound}
+	}
+	return who{as, len(l.state.sessions(as))}
 }
 
 // withdraw ends the ask of a specialist, with what its turns have cost, and those of the
-// others of the round.
+// others of the round: a human is asked. A verifier's ends alone.
 func (l *Loop) withdraw(ctx context.Context, id, code, note string) (bool, error) {
 	if err := l.flush(ctx); err != nil {
 		return false, err
 	}
 	for _, ask := range l.s.OpenAsks() {
-		w := runner.Withdrawal{SessionID: l.c.Session, RoundID: l.s.Key().ID(), SpecialistID: machine.SpecialistID(ask.SpecialistID), Code: code, Note: note}
-		if ask.SpecialistID == id {
-			w.Usage = l.state.due(id).usage()
+		if isVerifier(id) && ask.SpecialistID != id {
+			continue
+		}
+		w := runner.Withdrawal{
+			SessionID: l.c.Session, RoundID: l.s.Key().ID(), SpecialistID: machine.SpecialistID(ask.SpecialistID), Code: code, Note: note,
+			Usage: l.state.due(ask.SpecialistID).usage(),
 		}
 		if _, err := l.c.Runner.Withdraw(ctx, w); err != nil && !errors.Is(err, session.ErrNotFound) {
 			return false, err
 		}
 	}
-	l.tell(l.state.Bound, "%s: %s", code, note)
-	return true, nil
+	if id != checks {
+		l.tell(l.goesOn(id), "%s: %s", code, note)
+	}
+	s, err := l.c.Runner.Session(ctx, l.c.Session)
+	if err != nil {
+		return false, err
+	}
+	l.s = s
+	return true, l.dismissVerifiers(ctx)
 }
 
 // stop ends the undertaking; whoever resumes the session goes on.
@@ -386,9 +480,9 @@ func (c Cost) usage() specialist.Usage {
 }
 
 // tell writes a line for people.
-func (l *Loop) tell(number int, format string, args ...any) {
+func (l *Loop) tell(of who, format string, args ...any) {
 	line := Line{At: l.c.Now(), State: l.s.State.Name, Pct: -1, Text: fmt.Sprintf(format, args...)}
-	if w := l.state.worker(number); w != nil {
+	if w := l.state.agent(of); w != nil {
 		line.Worker, line.Pct = w.id(), w.Usage.Percent(agent.Ceiling)
 	}
 	l.c.Tell(line)

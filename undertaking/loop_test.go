@@ -53,10 +53,16 @@ func parse(t *testing.T, name string) *machine.Machine {
 // begin starts an undertaking with a check command; turns are those of the script.
 func begin(t *testing.T, check string, turns ...string) *works {
 	t.Helper()
+	return beginOf(t, "undertaking-solo", check, turns...)
+}
+
+// beginOf is begin of a machine.
+func beginOf(t *testing.T, name, check string, turns ...string) *works {
+	t.Helper()
 	w := &works{T: t, store: store.NewMemory(), cwd: t.TempDir(), settings: undertaking.Settings{Poll: 20 * time.Millisecond}, script: strings.Join(turns, "\n") + "\n"}
 	w.process()
 	meta, _ := json.Marshal(map[string]string{"task": "write a.txt", "spec": "a.txt holds the letter a", "check": check, "cwd": w.cwd})
-	s, err := w.runner.Start(t.Context(), parse(t, "undertaking-solo"), runner.StartOptions{Meta: meta, Undriven: true})
+	s, err := w.runner.Start(t.Context(), parse(t, name), runner.StartOptions{Meta: meta, Undriven: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,20 +18,78 @@ import (
 // A payload has the members that its move needs. The machine itself asks only for the
 // message of a human, so that a human may rule an agent's move without its payload.
 
-// Moves of the orchestrator, and what their payloads have beside a message.
+// Moves that the loop knows by name.
 const (
-	report   = "report"
-	inquire  = "inquire"
-	handOff  = "hand_off"
-	complete = "complete"
+	report       = "report"
+	inquire      = "inquire"
+	handOff      = "hand_off"
+	complete     = "complete"
+	lost         = "lost"
+	cutShort     = "cut_short"
+	awakened     = "awakened"
+	begin        = "begin"
+	clarify      = "clarify"
+	question     = "question"
+	statePlan    = "state_plan"
+	escalate     = "escalate"
+	passOn       = "pass_on"
+	acceptReport = "accept_report"
 )
 
-// moves has the legal moves of each specialist in each state of the solo machine.
+// moves has the legal moves of each specialist in each state, of both machines: states of one
+// name have the same.
 var moves = map[string]map[string][]string{
-	"working":  {orchestrator: {report, inquire, handOff, complete}, engine: {"cut_short", "lost"}},
-	"wrapping": {orchestrator: {handOff}, engine: {"lost"}},
-	"checking": {checks: {"passed", "failed"}},
-	"ruling":   {checks: {"accept"}},
+	// undertaking
+	"briefing":   {manager: {"ask", statePlan, "decline"}},
+	"summoning":  {engine: {awakened}},
+	"onboarding": {manager: {"brief", escalate}},
+	"aligning":   {orchestrator: {clarify, begin}, engine: {cutShort, lost}},
+	"weaving":    {orchestrator: {report, inquire, handOff, complete}, manager: {"relay", "respond", "wrap_up", escalate}, engine: {cutShort, lost}},
+	"counsel":    {manager: {"answer", "wrap_up", "dismiss", escalate}},
+	"wrapping":   {orchestrator: {handOff}, engine: {lost}},
+	"debrief":    {manager: {question, passOn, acceptReport, escalate}},
+	"recounting": {orchestrator: {"recount"}, engine: {lost}},
+	"checking":   {checks: {"passed", "failed"}},
+	"verifying":  {verifierA: verdicts, verifierB: verdicts},
+	"accepting":  {manager: {"fulfil", "reopen"}},
+	// undertaking-solo
+	"working": {orchestrator: {report, inquire, handOff, complete}, engine: {cutShort, lost}},
+	"ruling":  {checks: {"accept"}},
+}
+
+var verdicts = []string{"sound", "incomplete", "unsound"}
+
+// works reports whether workers work in a state.
+func works(state string) bool { return state == "weaving" || state == "working" || state == "wrapping" }
+
+// letsGo reports whether a move lets the bound worker go.
+func letsGo(transition, to string) bool {
+	switch transition {
+	case lost, "recall", "dismiss", passOn, acceptReport, "verify":
+		return true
+	}
+	return transition == handOff && to == "checking"
+}
+
+// toWorker and toManager are the moves whose message is for the bound worker, or the next one, and
+// for the manager; that of the others is for people only. In the solo machine a worker hears of
+// the newest move alone.
+var (
+	toWorker  = []string{"brief", "answer", "relay", "wrap_up", question, passOn}
+	toManager = []string{"reply", "amend", "assent", "rule", "carry_on", "verify", "recall", clarify, begin, report, inquire, handOff, complete, "recount", cutShort, lost, "failed", "sound", "incomplete", "unsound"}
+)
+
+// addressee returns the agent whom a move is for; "" for none.
+func addressee(from, transition, to string) string {
+	solo := from == "working" || to == "working" || from == "ruling" || to == "ruling" || transition == handOff && to == "checking"
+	switch {
+	case solo:
+	case slices.Contains(toWorker, transition):
+		return orchestrator
+	case slices.Contains(toManager, transition):
+		return manager
+	}
+	return ""
 }
 
 // mayMove reports whether a specialist may make a move in a state.
@@ -92,12 +150,61 @@ func checkPayload(transition string, members map[string]json.RawMessage) error {
 		return errors.New("message is missing: say in a sentence or more what the other side must know")
 	}
 	switch transition {
-	case inquire:
+	case "ask", clarify, inquire, escalate:
 		return checkQuestions(members["questions"])
+	case statePlan:
+		return checkMembers(members, []string{"understanding"}, []string{"deliverables", "out_of_scope", "done_when"}, "check")
+	case begin:
+		return checkMembers(members, []string{"understanding", "approach"}, []string{"tasks"})
 	case handOff, complete:
 		return checkRecord(transition, members)
+	case "sound", "incomplete", "unsound":
+		return checkFindings(members["findings"])
 	}
 	return nil
+}
+
+// checkMembers checks that texts are there, and lists of texts; what may be missing is a text.
+func checkMembers(members map[string]json.RawMessage, texts, lists []string, optional ...string) error {
+	for _, name := range append(texts, optional...) {
+		var text string
+		raw := members[name]
+		if raw == nil && slices.Contains(optional, name) {
+			continue
+		}
+		if json.Unmarshal(raw, &text) != nil || strings.TrimSpace(text) == "" {
+			return fmt.Errorf("%s is missing: a text", name)
+		}
+	}
+	for _, name := range lists {
+		var list []string
+		if json.Unmarshal(members[name], &list) != nil || list == nil {
+			return fmt.Errorf("%s is missing: a list of texts, which may be empty", name)
+		}
+	}
+	return nil
+}
+
+func checkFindings(raw json.RawMessage) error {
+	var findings []struct{ Text, Evidence string }
+	if raw == nil || json.Unmarshal(raw, &findings) != nil || len(findings) == 0 {
+		return errors.New(`findings is missing: a list such as [{"text": "the export has no header", "evidence": "head -1 out.csv shows data"}]`)
+	}
+	for i, f := range findings {
+		if strings.TrimSpace(f.Text) == "" || strings.TrimSpace(f.Evidence) == "" {
+			return fmt.Errorf("findings[%d] needs text and evidence", i)
+		}
+	}
+	return nil
+}
+
+// checkContinuity checks what a manager whose context gets full leaves to its successor.
+func checkContinuity(raw json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if raw != nil && json.Unmarshal(raw, &members) == nil && members != nil {
+		return checkMembers(members, []string{"intent"}, []string{"decisions", "open_questions"})
+	}
+	return errors.New(`continuity is missing: your context gets full, and your successor needs {"intent": "…", "decisions": [], "open_questions": []}`)
 }
 
 func checkQuestions(raw json.RawMessage) error {

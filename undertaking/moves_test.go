@@ -103,7 +103,7 @@ func TestTasksOwned(t *testing.T) {
 	if s.Tasks[0].Status != "done" {
 		t.Errorf("after a failed check the task is %s", s.Tasks[0].Status)
 	}
-	s = fold(s, entry{Seq: 2, Kind: "executed", Data: json.RawMessage(`{"specialistId":"checks","transitionName":"passed"}`)})
+	s = fold(s, entry{Seq: 2, Kind: "executed", Data: json.RawMessage(`{"specialistId":"checks","transitionName":"passed","toState":"ruling"}`)})
 	if got := []string{s.Tasks[0].Status, s.Tasks[1].Status, s.Tasks[2].Status}; !slices.Equal(got, []string{"verified", "active", "pending"}) {
 		t.Errorf("after a passed check the tasks are %v", got)
 	}
@@ -113,18 +113,18 @@ func TestTasksOwned(t *testing.T) {
 // what it was told is not told again.
 func TestOneNotice(t *testing.T) {
 	levels := agent.Levels{Soft: 70, Hard: 85}
-	s := fold(State{}, entry{Agent: true, Seq: 1, Kind: "opened", Data: json.RawMessage(`{"number":1}`)})
+	s := fold(State{}, entry{Agent: true, Seq: 1, Kind: "opened", Data: json.RawMessage(`{"as":"orchestrator","number":1}`)})
 	told := 0
 	for i, used := range []int64{60_000, 70_000, 75_000, 90_000, 95_000} {
 		level, crossed := levels.Cross(s.Workers[0].Crossed, used, 100_000)
 		s = fold(s, entry{Agent: true, Seq: int64(2 + 2*i), Kind: kindCrossed, Data: mustJSON(struct {
 			who
 			crossing
-		}{who{orchestrator, 1}, crossing{level, crossed, 0, notice(level, 0, levels)}})})
+		}{who{orchestrator, 1}, crossing{level, crossed, 0, notice(orchestrator, level, 0, levels)}})})
 		if s.Workers[0].Notice != "" {
 			told++
 		}
-		s = fold(s, entry{Agent: true, Seq: int64(3 + 2*i), Kind: kindNoticed, Data: json.RawMessage(`{"number":1}`)})
+		s = fold(s, entry{Agent: true, Seq: int64(3 + 2*i), Kind: kindNoticed, Data: json.RawMessage(`{"as":"orchestrator","number":1}`)})
 		if s.Workers[0].Notice != "" {
 			t.Error("what was told is still to be told")
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/dialai/dialai/internal/jsontext"
 )
 
-// What workers are told. The system prompt says what their part is; each turn begins with the
+// What agents are told. The system prompt says what their part is; each turn begins with the
 // situation, what others said, and the moves that end it. What others said stands in a block
 // with its sender and a delimiter that nobody can guess, so that no text poses as another.
 
@@ -25,89 +25,51 @@ type taskInput struct {
 
 func (l *Loop) input() taskInput { return read[taskInput](l.s.Options().Meta) }
 
-func systemPrompt(number int) string {
-	return fmt.Sprintf(`You are worker %d of one undertaking, which is larger than one session. Whoever talks to you as the user runs it.
-
-Your context is finite. You will be told when it gets full: then bring your work to an end, and hand over with a record. Another worker goes on from that record and from the working tree, and sees nothing else of you. So commit often, in small steps, and keep the list of tasks true (tool tasks).
-
-Give well-bounded pieces of the work to subagents, wait for them, and keep your own context for the whole. No subagent judges its own work. Ask (inquire) only when you cannot decide yourself.
-
-Every turn ends with one move: call the tool submit as the last thing you do. The moves, each with a message:
-- report: what you have done; you go on at once.
-- inquire: questions [{text, options?}] that only a human can answer.
-- hand_off: your record: accomplished [], remaining [], context, and if you like files [], commits [], open_risks [].
-- complete: the same record with nothing remaining: all that was asked for is done, and you have checked it.
-"complete" is a claim. A check is run on it, and a human decides.`, number)
+// checkCommand returns the command that passes when the work is done: that of the human, or else
+// of the plan that the human has agreed to; "" for none.
+func (l *Loop) checkCommand() string {
+	if in := l.input(); in.Check != "" || !l.full() {
+		return in.Check
+	}
+	return read[struct{ Check string }](l.data("plan")).Check
 }
 
-// promptFor returns what a worker's next turn begins with.
+// data returns a member of the case's data, nil if it has none.
+func (l *Loop) data(name string) json.RawMessage { return l.s.Data().Get(name) }
+
+// systemPrompt says what an agent's part is.
+func (l *Loop) systemPrompt(of who) string {
+	switch {
+	case of.As == manager:
+		return managerPart
+	case isVerifier(of.As):
+		return verifierPart
+	case l.full():
+		return fmt.Sprintf(workerPart+workerFull, of.Number)
+	}
+	return fmt.Sprintf(workerPart+workerSolo, of.Number)
+}
+
+// promptFor returns what a turn begins with, before what was said and the moves.
 func (l *Loop) promptFor(w *Worker, v *live) string {
 	switch {
-	case l.s.State.Name == "wrapping":
-		return "Stop here: your session ends with this turn. Do no more work. Hand over now: submit hand_off with your record (accomplished, remaining, context for whoever goes on, files, commits, open risks)."
-	case v.prompts > 0:
-		return "Your turn ended without a move. " + l.legal()
-	case w.Finished == 0 && w.Opened == 1:
-		return l.opening(w) + "\n\n" + l.legal()
-	case w.Finished == 0 && !v.prompted: // whatever it was told, it may not have been kept
-		return l.opening(w) + "\n\nYou may have begun with this already: look at the working tree.\n\n" + l.legal()
-	case w.Opened > 1 && !v.prompted:
-		return "Your process was started again. Look at the working tree before you trust what you remember.\n\n" + l.goOn() + "\n\n" + l.legal()
+	case v.prompts > 0 && l.s.State.Name != "wrapping":
+		return "Your turn ended without a move."
+	case w.As == manager:
+		return l.managerPrompt(w, v)
+	case isVerifier(w.As):
+		return l.verifierPrompt()
 	}
-	return l.goOn() + "\n\n" + l.legal()
+	return l.workerPrompt(w, v)
 }
 
 // legal says which moves end the turn.
-func (l *Loop) legal() string {
-	return "End the turn with submit. Legal moves now: " + strings.Join(moves[l.s.State.Name][orchestrator], ", ") + "."
+func (l *Loop) legal(as string) string {
+	return "End the turn with submit. Legal moves now: " + strings.Join(moves[l.s.State.Name][as], ", ") + "."
 }
 
-// opening is the first prompt of a worker.
-func (l *Loop) opening(w *Worker) string {
-	in := l.input()
-	var b strings.Builder
-	fmt.Fprintf(&b, "The task: %s\nThe working tree: %s\n", in.Task, l.c.Cwd)
-	if in.Check != "" {
-		fmt.Fprintf(&b, "The check that must pass: %s\n", in.Check)
-	}
-	if in.Spec != "" {
-		b.WriteString("\n" + block("the specification", in.Spec))
-	}
-	if w.Number == 1 {
-		b.WriteString("\nBegin: read what is there, list the tasks, and work.")
-		return b.String()
-	}
-	fmt.Fprintf(&b, "\nWorker %d has handed over to you. Look at the working tree before you trust its record.\n", w.Number-1)
-	if l.state.Record != nil {
-		b.WriteString("\n" + block("the record of worker "+itoa(w.Number-1), indented(l.state.Record)))
-	}
-	if last := l.state.Last; last.Transition == "failed" {
-		b.WriteString("\n" + l.failedCheck(last))
-	}
-	if len(l.state.Tasks) > 0 {
-		b.WriteString("\n" + block("the list of tasks", taskList(l.state.Tasks)))
-	}
-	return b.String()
-}
-
-// goOn is the prompt of a worker whose turn has ended, by what happened since.
-func (l *Loop) goOn() string {
-	switch last := l.state.Last; last.Transition {
-	case "failed":
-		return l.failedCheck(last) + "\nMend it, and go on."
-	case "reply":
-		return block(last.By, messageIn(last.Payload)) + "\nGo on by that."
-	}
-	return "Go on with the work."
-}
-
-func (l *Loop) failedCheck(m Move) string {
-	d := read[struct {
-		Command, Output string
-		Exit            int
-	}](m.Payload)
-	return fmt.Sprintf("The check %q does not pass (exit code %d).\n%s", d.Command, d.Exit, block("its output", d.Output))
-}
+// restarted is told whose process was started again.
+const restarted = "Your process was started again, so you may have been interrupted in mid-turn. "
 
 func wordsFor(words []Word) string {
 	var b strings.Builder
@@ -117,15 +79,21 @@ func wordsFor(words []Word) string {
 	return b.String()
 }
 
-// notice is what a worker is told of its context.
-func notice(level agent.Level, pct int, levels agent.Levels) string {
-	switch level {
-	case agent.Soft:
+// notice is what an agent is told of its context.
+func notice(as string, level agent.Level, pct int, levels agent.Levels) string {
+	switch {
+	case level == "":
+		return ""
+	case as == manager && level == agent.Soft:
+		return fmt.Sprintf("Your context is %d %% full; at %d %% another manager takes your place. Your next submit needs continuity {intent, decisions [], open_questions []}: what your successor must know.", pct, levels.Hard)
+	case as == manager:
+		return fmt.Sprintf("Your context is %d %% full. End this turn with a move; another manager takes your place.", pct)
+	case isVerifier(as):
+		return fmt.Sprintf("Your context is %d %% full. Give your verdict.", pct)
+	case level == agent.Soft:
 		return fmt.Sprintf("Your context is %d %% full. Begin to bring the work to an end; at %d %% you hand over.", pct, levels.Hard)
-	case agent.Hard:
-		return fmt.Sprintf("Your context is %d %% full. Start nothing new. Submit hand_off with your record now; another worker goes on.", pct)
 	}
-	return ""
+	return fmt.Sprintf("Your context is %d %% full. Start nothing new. Submit hand_off with your record now; another worker goes on.", pct)
 }
 
 // block is a text of somebody else.

@@ -69,7 +69,7 @@ func reasonOf(w *Worker, transition string) string {
 		return "lost"
 	case w.Compaction:
 		return "compaction"
-	case transition == complete:
+	case transition == complete, transition == acceptReport:
 		return "complete"
 	case w.Level != "":
 		return string(w.Level)
@@ -99,7 +99,7 @@ func (l *Loop) lostRecord(ctx context.Context, w *Worker, why string) json.RawMe
 func (l *Loop) tree(ctx context.Context) Tree {
 	t, err := TreeOf(ctx, l.c.Cwd)
 	if err != nil && ctx.Err() == nil {
-		l.tell(0, "the working tree cannot be looked at: %v", err)
+		l.tell(who{}, "the working tree cannot be looked at: %v", err)
 	}
 	return t
 }

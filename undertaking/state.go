@@ -17,7 +17,10 @@ import (
 // Specialists of an undertaking, by their ids, which stay the same over all agent sessions:
 // what is learned of a worker is learned of all workers.
 const (
+	manager      = "manager"
 	orchestrator = "orchestrator"
+	verifierA    = "verifier-a"
+	verifierB    = "verifier-b"
 	engine       = "engine"
 	checks       = "checks"
 	owner        = "owner"
@@ -26,17 +29,26 @@ const (
 // A State is what an undertaking has come to. The zero State is that of one that has not
 // begun.
 type State struct {
-	Name    string           `json:"state"` // of the session's state
-	Round   int32            `json:"round"`
-	Ended   string           `json:"ended,omitempty"`   // completed, stopped or failed, once it is
-	Workers []Worker         `json:"workers,omitempty"` // by number, the first is 1
-	Bound   int              `json:"bound,omitempty"`   // who goes on; 0 if the next worker is still to be opened
-	Tasks   []Task           `json:"tasks,omitempty"`
-	Words   []Word           `json:"words,omitempty"`
-	Last    Move             `json:"last,omitzero"`    // the newest that was executed
-	Moved   map[string]int32 `json:"moved,omitempty"`  // the round of the newest move of each
-	Left    Move             `json:"left,omitzero"`    // the newest hand_off or lost that was executed, without its payload
-	Record  json.RawMessage  `json:"record,omitempty"` // the newest, of a hand-over or a claim
+	Name    string   `json:"state"` // of the session's state
+	Round   int32    `json:"round"`
+	Ended   string   `json:"ended,omitempty"`   // completed, stopped or failed, once it is
+	Workers []Worker `json:"workers,omitempty"` // the orchestrators, by number; the first is 1
+	// Others are the agent sessions of the manager and of the verifiers, by specialist, each by
+	// number: a manager has a successor when it is replaced, and each verdict a verifier of its own.
+	Others map[string][]Worker `json:"others,omitempty"`
+	Bound  int                 `json:"bound,omitempty"` // the worker who goes on; 0 if the next one is still to be opened
+	Tasks  []Task              `json:"tasks,omitempty"`
+	Words  []Word              `json:"words,omitempty"`
+	Last   Move                `json:"last,omitzero"`    // the newest that was executed
+	Moved  map[string]int32    `json:"moved,omitempty"`  // the round of the newest move of each
+	Left   Move                `json:"left,omitzero"`    // the newest that let a worker go, without its payload
+	Worked int32               `json:"worked,omitempty"` // the round of the newest move of a state in which workers work
+	Mail   []Letter            `json:"mail,omitempty"`   // what moves said, until whom it is for has it
+	Met    []string            `json:"met,omitempty"`    // what befell workers, until the manager has it
+	// Visits has how often moves were made in a row.
+	Visits  map[string]visit `json:"visits,omitempty"`
+	MetTold int              `json:"metTold,omitempty"` // how many of these the manager's turn began with
+	Record  json.RawMessage  `json:"record,omitempty"`  // the newest, of a hand-over or a claim
 	// RecordRound is the round whose move Record is of.
 	RecordRound int32 `json:"recordRound,omitempty"`
 	Passed      bool  `json:"passed,omitempty"` // the newest check passed
@@ -62,8 +74,10 @@ type Cost struct {
 func (c Cost) plus(d Cost) Cost  { return Cost{c.USD + d.USD, c.In + d.In, c.Out + d.Out} }
 func (c Cost) minus(d Cost) Cost { return Cost{c.USD - d.USD, c.In - d.In, c.Out - d.Out} }
 
-// A Worker is one session of an agent that works on the task.
+// A Worker is one agent session: of the orchestrator, who works on the task, of the manager, or
+// of a verifier.
 type Worker struct {
+	As           string          `json:"as"`
 	Number       int             `json:"number"`
 	Agent        string          `json:"agent"`
 	AgentSession string          `json:"sessionId"` // the agent's own id
@@ -90,7 +104,17 @@ type Worker struct {
 	Since        int32           `json:"since,omitempty"`      // the round in which it was opened; 0 if the log does not say
 	HeadBefore   string          `json:"headBefore,omitempty"`
 	TreeBefore   string          `json:"treeBefore,omitempty"`
-	Heard        specialist.Time `json:"heard,omitempty"` // when it last did anything
+	Heard        specialist.Time `json:"heard,omitempty"`      // when it last did anything
+	Retry        *agent.Retry    `json:"retry,omitempty"`      // that its provider is tried with, while it is
+	Began        int32           `json:"began,omitempty"`      // the round up to which its newest turn has what was said to it
+	Told         int32           `json:"told,omitempty"`       // likewise of those that finished
+	Continuity   json.RawMessage `json:"continuity,omitempty"` // of a manager: what its successor must know
+}
+
+// A Letter is what a move says to an agent.
+type Letter struct {
+	Move
+	To string `json:"to"`
 }
 
 // A Move is a transition that was proposed, or executed.
@@ -121,16 +145,35 @@ type Word struct {
 	Turn    int            `json:"turn,omitempty"` // how many of its turns had finished when it was told
 }
 
-// worker returns the worker of a number, nil if there is none.
-func (s *State) worker(number int) *Worker {
-	if number < 1 || number > len(s.Workers) {
-		return nil
+// sessions returns the agent sessions of a specialist, by number.
+func (s *State) sessions(as string) []Worker {
+	if as == orchestrator {
+		return s.Workers
 	}
-	return &s.Workers[number-1]
+	return s.Others[as]
 }
 
+// agent returns an agent session, nil if there is none.
+func (s *State) agent(a who) *Worker {
+	if list := s.sessions(a.As); a.Number >= 1 && a.Number <= len(list) {
+		return &list[a.Number-1]
+	}
+	return nil
+}
+
+// newest returns the newest agent session of a specialist, nil if there is none.
+func (s *State) newest(as string) *Worker { return s.agent(who{as, len(s.sessions(as))}) }
+
 // bound returns the worker that goes on, nil if the next one is still to be opened.
-func (s *State) bound() *Worker { return s.worker(s.Bound) }
+func (s *State) bound() *Worker { return s.agent(who{orchestrator, s.Bound}) }
+
+// manager returns the manager that goes on, nil if the next one is still to be opened.
+func (s *State) manager() *Worker {
+	if w := s.newest(manager); w != nil && w.Gone == "" {
+		return w
+	}
+	return nil
+}
 
 // left returns the move that lets the bound worker go, nil if there is none: one that was
 // executed since it was opened, by whomever, and whichever process saw it.
@@ -152,14 +195,30 @@ func (s *State) unpaid() (sum Cost) {
 	return sum
 }
 
-// name is how people are told of a worker.
-func (w *Worker) id() string { return "orch-" + itoa(w.Number) }
+// who names an agent session.
+func (w *Worker) who() who { return who{w.As, w.Number} }
 
-// candidate returns the move that a worker's turn ended with and that was not executed yet, nil
-// if there is none. A move that an executed one of the engine overtook is one still.
-func (s *State) candidate(w *Worker) *Move {
-	if c := w.Candidate; c != nil && c.Round > s.Moved[orchestrator] {
-		return c
+// id is how people are told of an agent session.
+func (w *Worker) id() string { return w.who().String() }
+
+// String returns how people are told of an agent session: orch-2, manager, verifier-a.
+func (a who) String() string {
+	switch {
+	case a.As == orchestrator:
+		return "orch-" + itoa(a.Number)
+	case a.Number > 1:
+		return a.As + "-" + itoa(a.Number)
 	}
-	return nil
+	return a.As
+}
+
+// candidate returns the move that a session's turn ended with and that was not executed yet, nil
+// if there is none. A worker's move that an executed one of the engine overtook is one still; who
+// judges or manages has done so of one state.
+func (s *State) candidate(w *Worker) *Move {
+	c := w.Candidate
+	if c == nil || c.Round <= s.Moved[w.As] || w.As != orchestrator && c.From != s.Name {
+		return nil
+	}
+	return c
 }

@@ -52,6 +52,14 @@ func StatusOf(s *session.Session, u State, now time.Time) Status {
 	return out
 }
 
+// movers has who moves in each state, of several the first.
+var movers = map[string]string{
+	"briefing": manager, "onboarding": manager, "counsel": manager, "debrief": manager, "accepting": manager,
+	"awaiting_human": owner, "awaiting_assent": owner, "awaiting_ruling": owner,
+	"aligning": orchestrator, "weaving": orchestrator, "wrapping": orchestrator, "recounting": orchestrator, "working": orchestrator,
+	"summoning": engine, "checking": checks, "ruling": checks, "verifying": verifierA,
+}
+
 // standing says whose move it is, and whether somebody is at it.
 func standing(s *session.Session, u State, now time.Time) (mover, how string) {
 	switch {
@@ -60,11 +68,17 @@ func standing(s *session.Session, u State, now time.Time) (mover, how string) {
 	case s.Status == session.NeedsHuman:
 		return owner, "waiting for you " + short(now.Sub(s.EnteredAt().Time()))
 	}
-	mover = map[string]string{"working": orchestrator, "wrapping": orchestrator, "checking": checks, "ruling": checks}[s.State.Name]
-	switch w := u.bound(); {
-	case now.Sub(u.At.Time()) > quiet && (w == nil || !w.Open):
+	mover = movers[s.State.Name]
+	open, turn := false, false
+	for _, as := range []string{manager, orchestrator, verifierA, verifierB} {
+		for _, w := range u.sessions(as) {
+			open, turn = open || w.Open, turn || w.Turn
+		}
+	}
+	switch {
+	case now.Sub(u.At.Time()) > quiet && !open:
 		return mover, "gone"
-	case w != nil && w.Turn:
+	case turn:
 		return mover, "working"
 	}
 	return mover, "idle"

@@ -14,12 +14,47 @@ import (
 // is checked at once; the last that was good is the turn's move, and is handed in when the turn
 // ends, so that an agent may change its mind until then.
 
-// hostTools are the tools that the loop serves.
-var hostTools = []agent.Tool{
-	{Name: "submit", Description: "Name the move with which this turn ends. Call it last; the newest counts.", InputSchema: json.RawMessage(`{"type":"object","required":["transition","message"],"properties":{"transition":{"type":"string"},"message":{"type":"string"},"questions":{"type":"array","items":{"type":"object","required":["text"],"properties":{"text":{"type":"string"},"options":{"type":"array","items":{"type":"string"}}}}},"accomplished":{"type":"array","items":{"type":"string"}},"remaining":{"type":"array","items":{"type":"string"}},"context":{"type":"string"},"files":{"type":"array","items":{"type":"string"}},"commits":{"type":"array","items":{"type":"string"}},"open_risks":{"type":"array","items":{"type":"string"}}}}`)},
-	{Name: "note", Description: "Write a remark into the log. Nobody answers.", InputSchema: json.RawMessage(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`)},
-	{Name: "tasks", Description: "The list of tasks that people see. op: list, add (text), set (id, status: pending, active, done).", InputSchema: json.RawMessage(`{"type":"object","required":["op"],"properties":{"op":{"enum":["list","add","set"]},"id":{"type":"integer"},"text":{"type":"string"},"status":{"enum":["pending","active","done"]}}}`)},
-	{Name: "moves", Description: "The state, the moves that you may make now, and how full your context is.", InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)},
+// hostTools returns the tools that the loop serves to an agent.
+func hostTools(as string) []agent.Tool {
+	ops, do := "list", "op: list."
+	if as == orchestrator {
+		ops, do = `list","add","set`, "op: list, add (text), set (id, status: pending, active, done)."
+	}
+	return []agent.Tool{
+		{Name: "submit", Description: "Name the move with which this turn ends. Call it last; the newest counts.", InputSchema: submitSchema(as)},
+		{Name: "note", Description: "Write a remark into the log. Nobody answers.", InputSchema: json.RawMessage(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`)},
+		{Name: "tasks", Description: "The list of tasks that people see. " + do, InputSchema: json.RawMessage(`{"type":"object","required":["op"],"properties":{"op":{"enum":["` + ops + `"]},"id":{"type":"integer"},"text":{"type":"string"},"status":{"enum":["pending","active","done"]}}}`)},
+		{Name: "moves", Description: "The state, the moves that you may make now, and how full your context is.", InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)},
+	}
+}
+
+const (
+	aText       = `{"type":"string"}`
+	aList       = `{"type":"array","items":{"type":"string"}}`
+	aQuestions  = `{"type":"array","items":{"type":"object","required":["text"],"properties":{"text":{"type":"string"},"options":{"type":"array","items":{"type":"string"}}}}}`
+	aFindings   = `{"type":"array","items":{"type":"object","required":["text","evidence"],"properties":{"text":{"type":"string"},"evidence":{"type":"string"}}}}`
+	aContinuity = `{"type":"object","properties":{"intent":{"type":"string"},"decisions":{"type":"array","items":{"type":"string"}},"open_questions":{"type":"array","items":{"type":"string"}}}}`
+)
+
+// submitMembers are the members of what each agent submits, beside transition and message.
+var submitMembers = map[string][][2]string{
+	manager: {{"questions", aQuestions}, {"understanding", aText}, {"deliverables", aList}, {"out_of_scope", aList}, {"done_when", aList}, {"check", aText}, {"continuity", aContinuity}},
+	orchestrator: {
+		{"questions", aQuestions}, {"understanding", aText}, {"approach", aText}, {"tasks", aList},
+		{"accomplished", aList}, {"remaining", aList}, {"context", aText}, {"files", aList}, {"commits", aList}, {"open_risks", aList},
+	},
+	verifierA: {{"findings", aFindings}},
+	verifierB: {{"findings", aFindings}},
+}
+
+func submitSchema(as string) json.RawMessage {
+	var b strings.Builder
+	b.WriteString(`{"type":"object","required":["transition","message"],"properties":{"transition":{"type":"string"},"message":{"type":"string"}`)
+	for _, m := range submitMembers[as] {
+		fmt.Fprintf(&b, ",%q:%s", m[0], m[1])
+	}
+	b.WriteString("}}")
+	return json.RawMessage(b.String())
 }
 
 // called answers a use of one of our tools, and reports whether the session may have to be
@@ -35,37 +70,46 @@ func (l *Loop) called(ctx context.Context, v *live, c agent.ToolCall) bool {
 }
 
 func (l *Loop) use(ctx context.Context, v *live, c agent.ToolCall) (string, error) {
-	w := l.state.worker(v.number)
-	about := who{orchestrator, v.number}
+	w := l.state.agent(v.who)
 	if c.Parent != "" {
 		return "", errors.New("a subagent makes no move: tell the one that started you")
 	}
 	switch c.Tool {
 	case "submit":
-		m, err := checkMove(l.s.State.Name, orchestrator, c.Input)
-		if err != nil {
-			return "", err
-		}
-		m.Round = l.s.Key().Round
-		if err := l.commit(ctx, about, kindSubmitted, m); err != nil {
-			l.fail(err)
-			return "", errors.New("it could not be recorded")
-		}
-		return m.Transition + " is the move of this turn. End the turn now.", nil
+		return l.submit(ctx, w, c.Input)
 	case "note":
 		text := read[struct{ Text string }](c.Input).Text
 		if strings.TrimSpace(text) == "" {
 			return "", errors.New("text is missing")
 		}
-		l.note(about, kindNote, map[string]string{"text": clip(text, maxLogged)})
-		l.tell(v.number, "notes: %s", firstLine(text))
+		l.note(v.who, kindNote, map[string]string{"text": clip(text, maxLogged)})
+		l.tell(v.who, "notes: %s", firstLine(text))
 		return "noted", nil
 	case "tasks":
-		return l.useTasks(about, c.Input)
+		return l.useTasks(v.who, c.Input)
 	case "moves":
-		return fmt.Sprintf("State %s. Legal moves: %s. Your context is %s full.", l.s.State.Name, strings.Join(moves[l.s.State.Name][orchestrator], ", "), percent(w.Usage)), nil
+		return fmt.Sprintf("State %s. Legal moves: %s. Your context is %s full.", l.s.State.Name, strings.Join(moves[l.s.State.Name][v.who.As], ", "), percent(w.Usage)), nil
 	}
 	return "", fmt.Errorf("there is no tool %q", clip(c.Tool, 64))
+}
+
+// submit takes the move of a turn.
+func (l *Loop) submit(ctx context.Context, w *Worker, input json.RawMessage) (string, error) {
+	m, err := checkMove(l.s.State.Name, w.As, input)
+	if err != nil {
+		return "", err
+	}
+	if given := read[struct{ Continuity json.RawMessage }](m.Payload).Continuity; w.As == manager && (given != nil || w.Level != "" && w.Continuity == nil) {
+		if err := checkContinuity(given); err != nil {
+			return "", err
+		}
+	}
+	m.Round = l.s.Key().Round
+	if err := l.commit(ctx, w.who(), kindSubmitted, m); err != nil {
+		l.fail(err)
+		return "", errors.New("it could not be recorded")
+	}
+	return m.Transition + " is the move of this turn. End the turn now.", nil
 }
 
 func percent(u agent.Usage) string {
@@ -74,6 +118,9 @@ func percent(u agent.Usage) string {
 	}
 	return "an unknown part"
 }
+
+// maxTask is how long a task may be, in bytes.
+const maxTask = 500
 
 // maxTasks is how many tasks an undertaking may list.
 const maxTasks = 200
@@ -85,6 +132,9 @@ func (l *Loop) useTasks(about who, input json.RawMessage) (string, error) {
 		Op, Text, Status string
 		ID               int
 	}](input)
+	if about.As != orchestrator && in.Op != "list" {
+		return "", errors.New("the list is the workers': op may be list")
+	}
 	switch in.Op {
 	case "list":
 		return taskList(l.state.Tasks), nil
@@ -95,7 +145,7 @@ func (l *Loop) useTasks(about who, input json.RawMessage) (string, error) {
 		if len(l.state.Tasks) >= maxTasks {
 			return "", fmt.Errorf("there are %d tasks, and not more are kept", maxTasks)
 		}
-		t := Task{ID: len(l.state.Tasks) + 1, Text: clip(in.Text, 500), Status: "pending"}
+		t := Task{ID: len(l.state.Tasks) + 1, Text: clip(in.Text, maxTask), Status: "pending"}
 		l.note(about, kindTask, t)
 		return fmt.Sprintf("task %d", t.ID), nil
 	case "set":
@@ -106,7 +156,7 @@ func (l *Loop) useTasks(about who, input json.RawMessage) (string, error) {
 			if t.ID == in.ID {
 				t.Status = in.Status
 				l.note(about, kindTask, t)
-				l.tell(about.Number, "task %d %s: %s", t.ID, t.Status, firstLine(t.Text))
+				l.tell(about, "task %d %s: %s", t.ID, t.Status, firstLine(t.Text))
 				return fmt.Sprintf("task %d is %s", t.ID, t.Status), nil
 			}
 		}

@@ -35,22 +35,71 @@ func Say(ctx context.Context, r *runner.Runner, id specialist.SessionID, text st
 		return "", err
 	case !s.Status.Live():
 		return "", fmt.Errorf("session %s is %s, and nobody is there to hear it: %w", id, s.Status, runner.ErrNotRunning)
-	case s.State.Transition("reply") != nil && s.Status == session.NeedsHuman:
-		return "it is the reply to the worker", reply(ctx, r, s, text, actor)
+	case s.Status == session.NeedsHuman && answerIn(s) != "":
+		return said(s, answerIn(s)), rule(ctx, r, s, answerIn(s), text, actor)
 	}
 	if err := appendWord(ctx, r.Store(), id, Word{ID: uuid.NewString(), Text: text, By: strings.TrimPrefix(actor.Subject, "local:"), Deliver: deliver}, now); err != nil {
 		return "", err
 	}
-	if s.Status == session.NeedsHuman {
+	if s.Status == session.NeedsHuman && !WaitsForOwner(s) {
 		_, err := r.Resume(ctx, id, runner.ResumeOptions{Actor: actor})
-		return "the worker is asked again, with it", err
+		return "whose move it is is asked again, with it", err
 	}
-	return map[agent.Delivery]string{agent.Steer: "the worker gets it in its turn", agent.After: "the worker gets it after its turn", agent.Now: "the worker's turn ends for it"}[deliver], nil
+	return toldHow(s, deliver), nil
 }
 
-// reply rules the reply to a worker.
-func reply(ctx context.Context, r *runner.Runner, s *session.Session, text string, actor *session.Actor) error {
-	_, err := r.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: owner, TransitionName: "reply", MetaJSON: mustJSON(map[string]string{"message": text}), Actor: actor})
+// answerIn returns the move that a human's words are in a state that waits for one; "" if they are
+// none. Words never accept anything.
+func answerIn(s *session.Session) string {
+	if !isOwners(s.State.Name) {
+		return ""
+	}
+	for _, name := range []string{"reply", "amend", "rule", "recall"} {
+		if t := s.State.Transition(name); t != nil && s.WhyClosed(t) == "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// said says what words have become that were a ruling.
+func said(s *session.Session, transition string) string {
+	switch transition {
+	case "reply":
+		return "it is the reply to the " + map[bool]string{true: "manager", false: "worker"}[s.Machine().Name() == fullMachine]
+	case "amend":
+		return "the manager changes the plan by it"
+	case "rule":
+		return "it is your ruling, and the manager goes by it"
+	}
+	return "the briefing is open again, with it"
+}
+
+// isOwners reports whether the move of a state is the owner's.
+func isOwners(state string) bool { return movers[state] == owner || state == "ruling" }
+
+// WaitsForOwner reports whether a session that needs a human needs the owner, and nobody else to be
+// asked again: the state is the owner's, or all who judge have judged.
+func WaitsForOwner(s *session.Session) bool {
+	return isOwners(s.State.Name) || s.State.Name == "verifying" && len(s.Proposals()) == len(moves["verifying"])
+}
+
+// toldHow says what becomes of words that are no ruling.
+func toldHow(s *session.Session, deliver agent.Delivery) string {
+	who := "the worker"
+	switch mover := movers[s.State.Name]; {
+	case s.Machine().Name() != fullMachine:
+	case mover != manager && s.State.Name != "weaving":
+		return "the manager gets it with its next turn"
+	default:
+		who = "the manager"
+	}
+	return map[agent.Delivery]string{agent.Steer: who + " gets it in its turn", agent.After: who + " gets it after its turn", agent.Now: who + "'s turn ends for it"}[deliver]
+}
+
+// rule rules with words as the message.
+func rule(ctx context.Context, r *runner.Runner, s *session.Session, transition, text string, actor *session.Actor) error {
+	_, err := r.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: owner, TransitionName: transition, MetaJSON: mustJSON(map[string]string{"message": text}), Actor: actor})
 	return err
 }
 
@@ -74,63 +123,95 @@ func appendWord(ctx context.Context, store session.Store, id specialist.SessionI
 	return session.ErrStale
 }
 
-// A told says which words a worker has, and in which of its turns.
-type told struct {
+// A hearing says which words an agent session has, and in which of its turns.
+type hearing struct {
 	Words []string `json:"words"`
 	Turn  int      `json:"turn"` // how many of its turns had finished
 }
 
-func toldOf(words []Word, w *Worker) told {
-	t := told{Turn: w.Finished}
+func toldOf(words []Word, w *Worker) hearing {
+	t := hearing{Turn: w.Finished}
 	for _, word := range words {
 		t.Words = append(t.Words, word.ID)
 	}
 	return t
 }
 
-// unheard returns what a human has said that no worker has, and, when a worker's process was
-// opened again, what it was told in a turn that has not finished: it may not have got it.
-func (l *Loop) unheard(v *live) (list []Word) {
-	w := l.state.worker(v.number)
+// hearer returns the agent session that words are for: the manager's, or else the worker's; nil if
+// none is there.
+func (l *Loop) hearer() *Worker {
+	if l.full() {
+		return l.state.manager()
+	}
+	return l.state.bound()
+}
+
+// unheard returns what a human has said that an agent session has to be told: what nobody has, and
+// what was told in a turn that did not finish, to one before it, or, with again, to itself.
+func (l *Loop) unheard(w *Worker, again bool) (list []Word) {
+	if h := l.hearer(); h == nil || h.who() != w.who() {
+		return nil
+	}
 	for _, word := range l.state.Words {
-		if word.Told == 0 || !v.prompted && word.Told == w.Number && word.Turn == w.Finished {
+		had := l.state.agent(who{w.As, word.Told})
+		if had == nil || had.Finished == word.Turn && (had.Number != w.Number || again) {
 			list = append(list, word)
 		}
 	}
 	return list
 }
 
-// deliver gives the worker whose turn runs what a human has said meanwhile. What is for after
-// the turn, and what is said while none runs, goes with the next prompt.
+// deliver gives whose turn runs what was said meanwhile: what a human has said, and to a worker
+// what the manager has. What is for after the turn, and what is said while none runs, goes with
+// the next prompt.
 func (l *Loop) deliver(ctx context.Context) {
-	w := l.state.bound()
-	if w == nil || l.live[w.Number] == nil || !l.live[w.Number].turn || l.live[w.Number].closing {
+	if w := l.hearer(); w != nil {
+		l.deliverWords(ctx, w)
+	}
+	if w := l.state.bound(); w != nil {
+		l.deliverLetters(ctx, w)
+	}
+}
+
+// running returns the open process of an agent session whose turn runs, nil if none does.
+func (l *Loop) running(w *Worker) *live {
+	if v := l.live[w.who()]; v != nil && v.turn && !v.closing {
+		return v
+	}
+	return nil
+}
+
+func (l *Loop) deliverWords(ctx context.Context, w *Worker) {
+	v := l.running(w)
+	if v == nil {
 		return
 	}
-	v := l.live[w.Number]
 	var now []Word
-	for _, word := range l.unheard(v) {
+	for _, word := range l.unheard(w, !v.prompted) {
 		switch word.Deliver {
 		case agent.After:
 		case agent.Now:
 			if !v.interrupted {
-				l.tell(w.Number, "its turn ends: %s says: %s", word.By, firstLine(word.Text))
+				l.tell(w.who(), "its turn ends: %s says: %s", word.By, firstLine(word.Text))
 				l.interrupt(ctx, v)
 			}
 		default:
 			now = append(now, word)
 		}
 	}
-	if len(now) == 0 {
-		return
+	if len(now) > 0 {
+		l.tell(w.who(), "hears: %s", firstLine(now[0].Text))
+		l.steer(ctx, v, kindTold, toldOf(now, w), wordsFor(now))
 	}
-	l.note(who{orchestrator, w.Number}, kindTold, toldOf(now, w))
-	if err := l.flush(ctx); err != nil {
+}
+
+// steer says something in a running turn, and what was said is in the agent_log before that.
+func (l *Loop) steer(ctx context.Context, v *live, kind string, said any, text string) {
+	if err := l.commit(ctx, v.who, kind, said); err != nil {
 		l.fail(err)
 		return
 	}
-	l.tell(w.Number, "hears: %s", firstLine(now[0].Text))
-	if err := v.session.Send(ctx, agent.Message{ID: now[0].ID, Content: wordsFor(now), Deliver: agent.Steer}); err != nil && ctx.Err() == nil {
+	if err := v.session.Send(ctx, agent.Message{ID: uuid.NewString(), Content: text, Deliver: agent.Steer}); err != nil && ctx.Err() == nil {
 		l.end(ctx, v)
 	}
 }

@@ -60,7 +60,7 @@ func (w *work) status(ctx context.Context, args []string, dump bool) error {
 		if err != nil {
 			return err
 		}
-		if s.Machine().Name() != soloMachine {
+		if !isUndertaking(s) {
 			return command.Hinted(fmt.Errorf("session %s is no undertaking", id), "%s shows it", w.Command("show", args))
 		}
 		list = append(list, s)

@@ -33,15 +33,17 @@ import (
 	"github.com/dialai/dialai/undertaking"
 )
 
-// dialai undertake: a specification becomes a session of the machine undertaking-solo, and this
-// process carries it on (package undertaking). Agent and budget are written into the copy of
-// the machine that the session pins, so that whoever goes on later has the same.
+// dialai undertake: a specification becomes a session of the machine undertaking, or, with --solo,
+// undertaking-solo, and this process carries it on (package undertaking). Agents and budget are
+// written into the copy of the machine that the session pins, so that whoever goes on later has
+// the same.
 
 // undertakeFlags are those of undertake.
 type undertakeFlags struct {
 	permitFlags
 	solo, trust, worktree, again bool
-	agent, model, cwd, check     string
+	agent, manager, verifier     string
+	model, cwd, check            string
 	budget, resume               string
 	maxTokens                    int64
 	plain                        bool
@@ -57,23 +59,24 @@ func UndertakeCommand(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undertake [SPEC.md|-]",
 		Short: "Have coding agents work until a check passes and you agree",
-		Long: `Have a coding agent work on a specification, one worker at a time, until the check
-passes and you agree. Each turn ends with a move: a report, a question for you, a
-hand-over, or the claim that all is done, which the check command then tests. When a
-worker's context gets full it is told, then hands over with a record; the next one goes
-on from the record and the working tree. What it asks to be allowed is decided as dialai
-permit does.
+		Long: `Have coding agents work on a specification until the work is checked and you agree. A
+manager asks what matters, states back the whole understanding, and begins when you
+assent. Then a worker is briefed, works, and answers to the manager; when its context
+gets full it hands over with a record, and the next one goes on from that and the working
+tree. A claim that all is done is run through the check command, and then judged by two
+verifiers with fresh eyes; until the record shows that they can be believed, you follow
+their verdict or not. With --solo there is one worker at a time, and you.
 
 Nothing is lost when this process ends, however it ends: dialai undertake --resume goes
-on with the same agent's session. A turn begins only if the dearest so far would still
+on with the same agents' sessions. A turn begins only if the dearest so far would still
 fit into the budget. Your answers are rulings: dialai inbox shows the questions, and
-dialai decide, dialai say, or a line typed here answers. The end is yours too, until the
-record shows that the check can be believed.
+dialai decide, dialai say, or a line typed here answers. What agents ask to be allowed is
+decided as dialai permit does.
 
 An agent is claude (Claude Code) or codex (Codex), whose program is on the path or named
 by DIALAI_CLAUDE_BIN or DIALAI_CODEX_BIN, or scripted:FILE, which follows a script and
 costs nothing. Codex does not tell what it costs: its tokens are priced as models are.`,
-		Example: `  dialai undertake --solo spec.md --check "go test ./..."
+		Example: `  dialai undertake spec.md --check "go test ./..."
   dialai undertake --solo spec.md --agent scripted:demo.jsonl --cwd work
   dialai undertake --resume`,
 		Args: cobra.MaximumNArgs(1),
@@ -85,13 +88,15 @@ costs nothing. Codex does not tell what it costs: its tokens are priced as model
 	flags := cmd.Flags()
 	flags.BoolVar(&f.solo, "solo", false, "one worker at a time, and you")
 	flags.StringVar(&f.agent, "agent", claudeName, "the `agent` that works: claude, codex or scripted:FILE")
+	flags.StringVar(&f.manager, "manager-agent", "", "the `agent` that manages (default: as --agent)")
+	flags.StringVar(&f.verifier, "verifier-agent", "", "the `agent` that judges the work (default: as --agent)")
 	flags.StringVar(&f.model, "model", "", "the agent's `model` (default: the agent's choice)")
 	flags.StringVar(&f.cwd, "cwd", "", "the `folder` to work in (default: this one)")
 	flags.BoolVar(&f.worktree, "worktree", false, "work in a git worktree beside the repository (default: if it is clean)")
 	flags.StringVar(&f.check, "check", "", "the `command` that passes when the work is done")
 	flags.StringVar(&f.budget, "budget", "20", "how many `dollars` all of it may cost")
 	flags.Int64Var(&f.maxTokens, "max-tokens", 0, "how many `tokens` all of it may use (default: any number)")
-	flags.StringVar(&f.machine, "machine", "", "an edited copy of the machine `file` undertaking-solo.json")
+	flags.StringVar(&f.machine, "machine", "", "an edited copy of the machine `file` undertaking.json or, with --solo, undertaking-solo.json")
 	flags.StringVar(&f.resume, "resume", "", "go on with an undertaking by its `session` (default: the only one)")
 	flags.Lookup("resume").NoOptDefVal = newest
 	flags.BoolVar(&f.again, "new", false, "begin, although there is unfinished work in the folder")
@@ -206,8 +211,8 @@ func (w *work) lock(cwd string) (err error) {
 // begin starts a session about a specification.
 func (w *work) begin(ctx context.Context, args []string) error {
 	f := w.flags
-	if !f.solo {
-		return command.Hinted(command.Usage("dialai undertake needs --solo"), "one worker at a time, and you: dialai undertake --solo SPEC.md")
+	if f.solo && f.manager+f.verifier != "" {
+		return command.Usage("--solo has no manager and no verifiers: leave out --manager-agent and --verifier-agent")
 	}
 	text, err := w.spec(args)
 	if err != nil {
@@ -227,8 +232,10 @@ func (w *work) begin(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := agentNamed(w.App, f.agent); err != nil {
-		return err
+	for _, name := range f.agents() {
+		if _, err := agentNamed(w.App, name); err != nil {
+			return err
+		}
 	}
 	w.id = specialist.SessionID(uuid.New())
 	if cwd, err = w.tree(ctx, cwd); err != nil {
@@ -252,7 +259,7 @@ func (w *work) begin(ctx context.Context, args []string) error {
 // spec reads the specification.
 func (w *work) spec(args []string) (string, error) {
 	if len(args) == 0 {
-		return "", command.Hinted(command.Usage("what is to be done?"), "dialai undertake --solo SPEC.md, or - for stdin")
+		return "", command.Hinted(command.Usage("what is to be done?"), "dialai undertake SPEC.md, or - for stdin")
 	}
 	var text []byte
 	var err error
@@ -284,7 +291,11 @@ func title(text string) string {
 // machine returns the machine with agent and budget written into it.
 func (w *work) machine() (*machine.Machine, error) {
 	f := w.flags
-	name, text, _ := machines.Read(soloMachine)
+	own := fullMachine
+	if f.solo {
+		own = soloMachine
+	}
+	name, text, _ := machines.Read(own)
 	if f.machine != "" {
 		var err error
 		name = f.machine
@@ -297,8 +308,8 @@ func (w *work) machine() (*machine.Machine, error) {
 		return nil, err
 	}
 	if f.machine != "" {
-		_, own, _ := machines.Read(soloMachine)
-		base, err := w.ParseMachine(soloMachine+".json", own)
+		file, text, _ := machines.Read(own)
+		base, err := w.ParseMachine(file, text)
 		if err != nil {
 			return nil, err
 		}
@@ -310,16 +321,36 @@ func (w *work) machine() (*machine.Machine, error) {
 	if err != nil || limit <= 0 {
 		return nil, command.Usage("--budget is %q, it is a number of dollars above 0", f.budget)
 	}
-	if text, err = pinned(m, f.agent, limit, f.maxTokens); err != nil {
+	if text, err = pinned(m, f.agents(), limit, f.maxTokens); err != nil {
 		return nil, err
 	}
 	return w.ParseMachine(strings.TrimSuffix(name, filepath.Ext(name))+".json", text)
 }
 
-const soloMachine = "undertaking-solo"
+// The machines of undertakings.
+const (
+	fullMachine = "undertaking"
+	soloMachine = "undertaking-solo"
+)
 
-// pinned returns the text of a machine whose orchestrator is an agent, with a budget.
-func pinned(m *machine.Machine, agent string, limit exact.Money, tokens int64) ([]byte, error) {
+// isUndertaking reports whether a session is an undertaking.
+func isUndertaking(s *session.Session) bool {
+	name := s.Machine().Name()
+	return name == fullMachine || name == soloMachine
+}
+
+// agents returns the agent of each specialist that is one.
+func (f *undertakeFlags) agents() map[string]string {
+	list := map[string]string{"orchestrator": f.agent}
+	if !f.solo {
+		verifier := cmp.Or(f.verifier, f.agent)
+		list["manager"], list["verifier-a"], list["verifier-b"] = cmp.Or(f.manager, f.agent), verifier, verifier
+	}
+	return list
+}
+
+// pinned returns the text of a machine whose specialists are agents, with a budget.
+func pinned(m *machine.Machine, agents map[string]string, limit exact.Money, tokens int64) ([]byte, error) {
 	var def map[string]any
 	numbers := json.NewDecoder(bytes.NewReader(m.JSON()))
 	numbers.UseNumber()
@@ -328,8 +359,9 @@ func pinned(m *machine.Machine, agent string, limit exact.Money, tokens int64) (
 	}
 	list, _ := def["specialists"].([]any)
 	for _, one := range list {
-		if s, _ := one.(map[string]any); s["specialistId"] == "orchestrator" {
-			s["agent"] = agent
+		s, _ := one.(map[string]any)
+		if id, _ := s["specialistId"].(string); agents[id] != "" {
+			s["agent"] = agents[id]
 		}
 	}
 	guards, _ := def["guards"].(map[string]any)

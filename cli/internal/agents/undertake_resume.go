@@ -35,9 +35,13 @@ const maxUnfinished = 200
 // open returns the undertakings that can be gone on with, those in a folder or below its
 // repository's working trees first; "" is any folder.
 func (w *work) open(ctx context.Context, cwd string) (list []*session.Session, err error) {
-	found, err := w.engine.Sessions(ctx, session.ListQuery{MachineName: soloMachine, Statuses: []session.Status{session.Running, session.NeedsHuman, session.Stopped}, Desc: true, Limit: maxUnfinished})
-	if err != nil {
-		return nil, err
+	var found []session.Summary
+	for _, name := range []string{fullMachine, soloMachine} {
+		some, err := w.engine.Sessions(ctx, session.ListQuery{MachineName: name, Statuses: []session.Status{session.Running, session.NeedsHuman, session.Stopped}, Desc: true, Limit: maxUnfinished})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
 	}
 	for _, of := range found {
 		s, err := w.engine.Session(ctx, of.SessionID)
@@ -83,21 +87,23 @@ func (w *work) goOn(ctx context.Context, args []string) error {
 		return err
 	}
 	task, cwd := taskOf(s)
-	if !filepath.IsAbs(cwd) {
+	if !filepath.IsAbs(cwd) || !isUndertaking(s) {
 		return command.Usage("session %s is no undertaking", s.ID)
 	}
 	if s.Status == session.Completed || s.State.Final {
 		return fmt.Errorf("session %s has ended in %s: there is nothing to go on with", s.ID, s.State.Name)
 	}
-	if _, err := agentNamed(w.App, undertaking.AgentOf(s)); err != nil {
-		return err
+	for _, name := range undertaking.AgentsOf(s) {
+		if _, err := agentNamed(w.App, name); err != nil {
+			return err
+		}
 	}
 	w.id, w.session = s.ID, s
 	if err := w.lock(cwd); err != nil {
 		return err
 	}
 	fmt.Fprintf(w.Out, "goes on: %s\n", render.Clean(task))
-	if s.Status == session.Running || s.State.Transition("reply") != nil && s.Status == session.NeedsHuman {
+	if s.Status == session.Running || s.Status == session.NeedsHuman && undertaking.WaitsForOwner(s) {
 		return nil
 	}
 	_, err = w.engine.Resume(ctx, s.ID, runner.ResumeOptions{Actor: command.LocalActor()})
