@@ -111,13 +111,9 @@ func foldLog(ctx context.Context, store session.Store, id specialist.SessionID, 
 	return s, nil
 }
 
-// Load returns what an undertaking has come to by its two logs.
-func Load(ctx context.Context, store session.Store, id specialist.SessionID) (State, error) {
-	return Follow(ctx, store, id, State{})
-}
-
-// Follow returns what an undertaking has come to since from, which it returned before.
-func Follow(ctx context.Context, store session.Store, id specialist.SessionID, from State) (State, error) {
+// Load returns what an undertaking has come to by its two logs since from, which Load returned of
+// it before; the zero State is its beginning.
+func Load(ctx context.Context, store session.Store, id specialist.SessionID, from State) (State, error) {
 	s, err := foldLog(ctx, store, id, from)
 	if err != nil {
 		return s, err

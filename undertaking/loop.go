@@ -131,7 +131,7 @@ func (l *Loop) begin(ctx context.Context) (err error) {
 	if l.s, err = l.c.Runner.Session(ctx, l.c.Session); err != nil {
 		return err
 	}
-	if l.state, err = Load(ctx, l.c.Runner.Store(), l.c.Session); err != nil {
+	if l.state, err = Load(ctx, l.c.Runner.Store(), l.c.Session, State{}); err != nil {
 		return err
 	}
 	for _, as := range []string{manager, orchestrator, verifierA, verifierB} {

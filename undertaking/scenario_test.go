@@ -311,7 +311,7 @@ var errKilled = errors.New("killed")
 func TestFoldIsLive(t *testing.T) {
 	w := begin(t, "test -f a.txt", writesA, handsOff, claims, claims)
 	_, live := w.waits("ruling")
-	told, err := undertaking.Load(t.Context(), w.store, w.id)
+	told, err := undertaking.Load(t.Context(), w.store, w.id, undertaking.State{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func (w *work) status(ctx context.Context, args []string, dump bool) error {
 	}
 	all := []any{}
 	for _, s := range list {
-		u, err := undertaking.Load(ctx, w.engine.Store, s.ID)
+		u, err := undertaking.Load(ctx, w.engine.Store, s.ID, undertaking.State{})
 		if err != nil {
 			return err
 		}
