@@ -16,7 +16,7 @@ import (
 )
 
 // tutorials are played from their empty folder to their end.
-var tutorials = []string{"docs/tutorial.md", "docs/approvals.md", "docs/permissions.md", "docs/serving.md", "docs/undertakings.md"}
+var tutorials = []string{"docs/tutorial.md", "docs/approvals.md", "docs/permissions.md", "docs/serving.md", "docs/undertakings.md", "docs/bridge.md"}
 
 // lineClock is the time of all lines that tell what happens.
 const lineClock = "15:04:05 "

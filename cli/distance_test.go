@@ -34,6 +34,7 @@ import (
 var notAtServer = map[string]string{
 	"analyze":      "it reads files only",
 	"bench":        "it plays with made-up voters, and has no store",
+	"bridge":       "it has no store, and its agents are here",
 	"budget":       "it reads files only",
 	"check_at":     "it is about --server itself, and the guards that it knows",
 	"check":        "it judges steps by a file of guards, and has no store",
