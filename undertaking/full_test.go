@@ -1,11 +1,18 @@
 package undertaking_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/undertaking"
 )
 
 // turn is a line of a script.
@@ -60,4 +67,312 @@ func TestFullMachine(t *testing.T) {
 	if err != nil || s.Status != session.Completed || s.State.Name != "fulfilled" {
 		t.Fatalf("it is %s in %s (%s), %v", s.Status, s.State.Name, s.Outcome().Reason, err)
 	}
+}
+
+// has checks what a text has and has not; what begins with ! it must not have.
+func has(t *testing.T, of, text string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		without, not := strings.CutPrefix(want, "!")
+		if strings.Contains(text, without) == not {
+			t.Errorf("%s: %q is there: %v, in\n%s", of, without, not, text)
+		}
+	}
+}
+
+// TestWhoIsTold: each agent is told what its part needs, and nothing of what it must not know: a
+// verifier hears nothing of what was said while the work was done.
+func TestWhoIsTold(t *testing.T) {
+	w := beginOf(t, "undertaking", "test -f a.txt", turn("manager", `{"transition":"ask","message":"Before I plan:","questions":[{"text":"Which letter?"}]}`),
+		turn("manager", plans), turn("manager", briefs),
+		turn("orchestrator", `{"transition":"clarify","message":"One thing.","questions":[{"text":"With a newline?"}]}`),
+		turn("manager", `{"transition":"brief","message":"Without a newline."}`), turn("orchestrator", begins), turn("orchestrator", done, writesIt),
+		turn("manager", `{"transition":"question","message":"Is it one byte?"}`), turn("orchestrator", `{"transition":"recount","message":"One byte, by wc."}`),
+		turn("manager", accepts), turn("verifier-a", isSound), turn("verifier-b", isSound), turn("manager", fulfils))
+	w.waits("awaiting_human")
+	w.told("question 1: Which letter?")
+	w.rule("reply", `{"message":"the letter a"}`)
+	w.waits("awaiting_assent")
+	w.told("done when: a.txt holds a")
+	has(t, "after the reply", w.hears("manager", 1), "the letter a", "state_plan", restarts)
+	w.rule("assent", "")
+	s, _ := w.waits("verifying")
+	w.moved(s, "manager ask, owner reply, manager state_plan, owner assent, engine awakened, manager brief, orchestrator clarify, manager brief, orchestrator begin, orchestrator complete, manager question, orchestrator recount, manager accept_report, checks passed")
+	has(t, "the worker's first", w.hears("orch-1", 0), "a.txt holds a", "Write a.txt.", "test -f a.txt", "clarify, begin", "!Which letter?")
+	has(t, "the worker's second", w.hears("orch-1", 1), "Without a newline.", "!Write a.txt.")
+	has(t, "the worker's third", w.hears("orch-1", 2), "Go on with the work", "report, inquire, hand_off, complete")
+	has(t, "the worker's last", w.hears("orch-1", 3), "Is it one byte?", "recount")
+	has(t, "the manager on the clarification", w.hears("manager", 3), "One thing.", "With a newline?", "onboarding")
+	has(t, "the manager in debrief", w.hears("manager", 4), "a.txt is there", "I write it.")
+	for _, v := range []string{"verifier-a", "verifier-b"} {
+		has(t, v, w.hears(v, 0), "a.txt holds a", "test -f a.txt", "a.txt is there", "!One byte", "!Write a.txt.", "!One thing", "sound, incomplete, unsound")
+	}
+}
+
+// restarts is what an agent is told whose process was started again.
+const restarts = "Your process was started again"
+
+// TestVerdictSendsBack: what the verifiers find reaches the next worker and the manager, and the
+// next worker has the record, and nothing that its predecessor said.
+func TestVerdictSendsBack(t *testing.T) {
+	script := fullRun()[:7]
+	script[5] = turn("verifier-a", `{"transition":"incomplete","message":"Something is missing.","findings":[{"text":"no newline","evidence":"wc -l"}]}`)
+	script[6] = turn("verifier-b", `{"transition":"incomplete","message":"It is missing.","findings":[{"text":"no newline","evidence":"tail"}]}`)
+	script[2] = turn("orchestrator", begins, `"text":"SECRET THOUGHT"`)
+	w := beginOf(t, "undertaking", "test -f a.txt", append(script, turn("manager", `{"transition":"brief","message":"Add the newline."}`), turn("orchestrator", begins),
+		turn("orchestrator", done, `"tools":[{"tool":"Write","input":{"file_path":"a.txt","content":"a\n"}}]`), turn("manager", accepts), turn("verifier-a", isSound), turn("verifier-b", isSound))...)
+	w.waits("awaiting_assent")
+	w.rule("assent", "")
+	w.waits("verifying")
+	w.rule("incomplete", `{"message":"Yes, the newline.","findings":[{"text":"no newline","evidence":"I looked"}]}`)
+	s, u := w.waits("verifying")
+	if len(u.Workers) != 2 || u.Workers[0].Gone != "complete" || u.Workers[1].Number != 2 || len(u.Others["verifier-a"]) != 2 {
+		t.Errorf("workers are %+v, verifiers %+v", u.Workers, u.Others["verifier-a"])
+	}
+	has(t, "the second worker", w.hears("orch-2", 0), "the record of worker 1", "a.txt is there", "no newline (I looked)", "Yes, the newline.", "Add the newline.", "!SECRET THOUGHT")
+	has(t, "the second verdict", w.hears("verifier-a-2", 0), "!no newline")
+	if got := moves(s); strings.Count(got, "engine awakened") != 2 {
+		t.Errorf("executed were %s", got)
+	}
+}
+
+// TestFailedCheckBeatsVotes: where the check fails nobody is asked for a verdict.
+func TestFailedCheckBeatsVotes(t *testing.T) {
+	script := fullRun()
+	script[3] = turn("orchestrator", done)
+	w := beginOf(t, "undertaking", "test -f a.txt", append(script[:5], turn("manager", `{"transition":"brief","message":"It is not there."}`), turn("orchestrator", begins),
+		turn("orchestrator", `{"transition":"inquire","message":"Shall I?","questions":[{"text":"Shall I?"}]}`),
+		turn("manager", `{"transition":"escalate","message":"Your word.","questions":[{"text":"Shall it?"}]}`))...)
+	w.waits("awaiting_assent")
+	w.rule("assent", "")
+	s, u := w.waits("awaiting_ruling")
+	if got := moves(s); !strings.Contains(got, "checks failed, engine awakened") || strings.Contains(got, "verifier") || len(u.Workers) != 2 {
+		t.Errorf("executed were %s", got)
+	}
+	has(t, "the second worker", w.hears("orch-2", 0), `The check "test -f a.txt" does not pass`)
+}
+
+// TestChangedTree: the verdict of a verifier that has changed the tree does not count, and that of
+// the other does.
+func TestChangedTree(t *testing.T) {
+	script := fullRun()
+	script[5] = turn("verifier-a", isSound, `"tools":[{"tool":"Bash","input":{"command":"echo b > b.txt"}}]`)
+	w := beginOf(t, "undertaking", "test -f a.txt", script[:7]...)
+	w.waits("awaiting_assent")
+	w.rule("assent", "")
+	s, _ := w.waits("verifying")
+	var by []string
+	for _, p := range s.Proposals() {
+		by = append(by, p.SpecialistID)
+	}
+	if strings.Join(by, " ") != "verifier-b" {
+		t.Errorf("verdicts are those of %v", by)
+	}
+	w.told("changed_tree")
+}
+
+// TestInterjections: what the human says while a worker works is the manager's; it relays one
+// word and answers the other, and the worker's turn goes on.
+func TestInterjections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := beginOf(t, "undertaking", "", turn("manager", plans), turn("manager", briefs), turn("orchestrator", begins),
+			turn("orchestrator", `{"transition":"report","message":"half"}`, `"wait_ms":60000`), turn("manager", `{"transition":"relay","message":"Capital A, says the human."}`),
+			turn("manager", `{"transition":"respond","message":"In ten minutes."}`), turn("orchestrator", done, writesIt),
+			turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))
+		w.waits("awaiting_assent")
+		w.rule("assent", "")
+		for at, text := range map[int]string{10: "a capital A please", 30: "how long will it take?"} {
+			time.AfterFunc(time.Duration(at)*time.Second, func() { w.say(text, agent.Steer) })
+		}
+		s, u := w.waits("awaiting_ruling")
+		w.moved(s, "manager state_plan, owner assent, engine awakened, manager brief, orchestrator begin, manager relay, manager respond, orchestrator report, orchestrator complete, manager escalate")
+		has(t, "the worker in its turn", w.hears("orch-1", 2), "manager, relay", "Capital A, says the human.", "!Legal moves")
+		has(t, "the manager on the first word", w.hears("manager", 2), "a capital A please", "weaving")
+		has(t, "the manager on the second", w.hears("manager", 3), "how long will it take?", "!a capital A please")
+		if u.Workers[0].Turns != 3 {
+			t.Errorf("the worker had %d turns", u.Workers[0].Turns)
+		}
+	})
+}
+
+// TestHold: held turns end, what they were to end with does not count, and a word has the same
+// sessions go on.
+func TestHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := beginOf(t, "undertaking", "", turn("manager", plans), turn("manager", briefs), turn("orchestrator", begins),
+			turn("orchestrator", `{"transition":"report","message":"half"}`, `"wait_ms":60000`), turn("orchestrator", done, writesIt),
+			turn("manager", `{"transition":"respond","message":"Good."}`), turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))
+		w.waits("awaiting_assent")
+		w.rule("assent", "")
+		l := undertaking.New(w.config(t.Context()))
+		time.AfterFunc(10*time.Second, l.Hold)
+		s, u, err := l.Run(t.Context())
+		if !errors.Is(err, undertaking.ErrWaits) || s.State.Name != "weaving" || s.Status != session.NeedsHuman || !strings.Contains(s.ReasonWithFailures(s.Outcome(), false), "a human has the work held") {
+			t.Fatalf("it is %s in %s: %s, %v", s.Status, s.State.Name, s.ReasonWithFailures(s.Outcome(), false), err)
+		}
+		if u.Workers[0].Gone != "" || u.Workers[0].Turn {
+			t.Errorf("the worker is %+v", u.Workers[0])
+		}
+		w.say("go on", agent.Steer)
+		s, u = w.waits("awaiting_ruling")
+		if len(u.Workers) != 1 || strings.Contains(moves(s), "orchestrator report") {
+			t.Errorf("executed were %s by %d workers", moves(s), len(u.Workers))
+		}
+	})
+}
+
+// TestManagerReplaced: a manager whose context gets full leaves what its successor must know, and
+// the state and the ask stay as they are.
+func TestManagerReplaced(t *testing.T) {
+	full := func(used int, submit string) string {
+		return fmt.Sprintf(`{"as":"manager","used":%d,"window":200000,"submit":%s}`, used, submit)
+	}
+	legacy := `"continuity":{"intent":"THE INTENT","decisions":["no upload"],"open_questions":[]}`
+	w := beginOf(t, "undertaking", "", full(100000, plans),
+		full(151000, briefs) /* soft, and nothing is left to a successor */, full(152000, strings.TrimSuffix(briefs, "}")+","+legacy+"}"), turn("orchestrator", begins),
+		turn("orchestrator", `{"transition":"inquire","message":"One?","questions":[{"text":"One?"}]}`),
+		full(185000, `{"transition":"answer","message":"Yes, one."}`),
+		turn("orchestrator", done, writesIt), turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))
+	w.waits("awaiting_assent")
+	w.rule("assent", `{"message":"go"}`)
+	s, u := w.waits("awaiting_ruling")
+	has(t, "moves", moves(s), "manager brief", "manager answer", "manager escalate")
+	if list := u.Others["manager"]; len(list) != 2 || list[0].Gone != "hard" || list[1].Gone != "" {
+		t.Fatalf("managers are %+v", u.Others["manager"])
+	}
+	has(t, "the second manager", w.hears("manager-2", 0), "THE INTENT", "a.txt holds a", "a.txt is there", "assent: go", "debrief", "!One?")
+}
+
+// TestManagerTold: the manager is told what befell the worker while it heard nothing.
+func TestManagerTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := beginOf(t, "undertaking", "", turn("manager", plans), turn("manager", briefs), turn("orchestrator", begins),
+			`{"as":"orchestrator","text":"boom","end":"crash"}`, turn("orchestrator", `{"transition":"report","message":"HALF DONE"}`),
+			`{"as":"orchestrator","used":171000,"window":200000,"submit":{"transition":"hand_off","message":"over","accomplished":["half"],"remaining":["half"],"context":"c"}}`,
+			turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))
+		w.waits("awaiting_assent")
+		w.rule("assent", "")
+		w.waits("awaiting_ruling")
+		has(t, "the manager", w.hears("manager", 2), "orch-1: its process went", "orch-1: its process was started again", "HALF DONE", "86 % full", "hand_off")
+	})
+}
+
+// TestLostWorker: a worker that cannot be brought back is lost; the manager briefs the next one,
+// which has a record that was made from the logs, and so has the case.
+func TestLostWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crash := `{"as":"orchestrator","text":"boom","end":"crash"}`
+		w := beginOf(t, "undertaking", "", turn("manager", plans), turn("manager", briefs), turn("orchestrator", begins), crash, crash, crash, crash,
+			turn("manager", `{"transition":"brief","message":"Go on."}`), turn("orchestrator", begins),
+			turn("orchestrator", `{"transition":"inquire","message":"One?","questions":[{"text":"One?"}]}`), turn("manager", `{"transition":"dismiss","message":"No."}`),
+			turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))
+		w.waits("awaiting_assent")
+		w.rule("assent", "")
+		s, u := w.waits("awaiting_ruling")
+		has(t, "moves", moves(s), "engine lost, engine awakened", "manager dismiss, engine awakened")
+		if len(u.Workers) != 3 || u.Workers[0].Gone != "lost" || u.Workers[1].Gone != "released" {
+			t.Errorf("workers are %+v", u.Workers)
+		}
+		has(t, "the second worker", w.hears("orch-2", 0), "left no record", "the record of worker 1")
+		has(t, "the case", string(s.Data().Get("record")), "left no record")
+	})
+}
+
+// TestVisits: a manager that asks about a record for ever has a human asked.
+func TestVisits(t *testing.T) {
+	script := append([]string{}, fullRun()[:4]...)
+	for range 4 {
+		script = append(script, turn("manager", `{"transition":"question","message":"Really?"}`), turn("orchestrator", `{"transition":"recount","message":"Really."}`))
+	}
+	w := beginOf(t, "undertaking", "", script...)
+	w.waits("awaiting_assent")
+	w.rule("assent", "")
+	s, _ := w.waits("debrief")
+	if got := strings.Count(moves(s), "manager question"); got != 3 {
+		t.Errorf("%d questions about one record, want 3", got)
+	}
+	has(t, "why a human is asked", s.ReasonWithFailures(s.Outcome(), false), "made the move question 3 times")
+	has(t, "the last but one", strings.Join(w.heard, "\n"), "You may make the move question once more")
+}
+
+// TestLongTextDelivered: what a turn said at more length than its message goes with it.
+func TestLongTextDelivered(t *testing.T) {
+	long := strings.Repeat("The export has seven columns. ", 20)
+	script := append(fullRun()[:3], turn("orchestrator", done, `"text":`+fmt.Sprintf("%q", long)), turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))
+	w := beginOf(t, "undertaking", "", script...)
+	w.waits("awaiting_assent")
+	w.rule("assent", "")
+	w.waits("awaiting_ruling")
+	has(t, "the manager", w.hears("manager", 2), strings.TrimSpace(long), "a.txt is there")
+}
+
+// TestRecall: a human who recalls the work ends the worker's turn, and the briefing is open again.
+func TestRecall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := beginOf(t, "undertaking", "", turn("manager", plans), turn("manager", briefs), turn("orchestrator", begins),
+			turn("orchestrator", `{"transition":"report","message":"half"}`, `"wait_ms":600000`), turn("manager", `{"transition":"ask","message":"What has changed?","questions":[{"text":"What?"}]}`))
+		w.waits("awaiting_assent")
+		w.rule("assent", "")
+		time.AfterFunc(10*time.Second, func() { w.rule("recall", `{"message":"All has changed."}`) })
+		began := time.Now()
+		_, u := w.waits("awaiting_human")
+		if len(u.Workers) != 1 || u.Workers[0].Gone == "" || u.Bound != 0 || time.Since(began) > time.Minute {
+			t.Errorf("after %s workers are %+v", time.Since(began), u.Workers)
+		}
+		has(t, "the manager", w.hears("manager", 2), "All has changed.", "briefing")
+	})
+}
+
+// TestResumeFull: whenever the process is killed between the human's assent and the verdicts, its
+// successor comes to the same, with the same manager and the same worker, and knows the same.
+func TestResumeFull(t *testing.T) {
+	script := append(fullRun()[:4], turn("manager", `{"transition":"question","message":"Is it one byte?"}`), turn("orchestrator", `{"transition":"recount","message":"One byte."}`))
+	script = append(script, fullRun()[4:]...)
+	for kill := 1; ; kill++ {
+		w := beginOf(t, "undertaking", "test -f a.txt", script...)
+		w.waits("awaiting_assent")
+		w.rule("assent", "")
+		w.process()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		c, n := w.config(ctx), 0
+		tell := c.Tell
+		c.Tell = func(l undertaking.Line) {
+			tell(l)
+			if n++; n == kill+1 { // the first line comes before anything is done
+				cancel(errKilled)
+			}
+		}
+		_, _, err := undertaking.New(c).Run(ctx)
+		cancel(nil)
+		if !errors.Is(err, errKilled) {
+			if !errors.Is(err, undertaking.ErrWaits) || kill < 12 {
+				t.Fatalf("killed at line %d: %v", kill, err)
+			}
+			return
+		}
+		w.process()
+		s, u := w.waits("verifying")
+		w.moved(s, "manager state_plan, owner assent, engine awakened, manager brief, orchestrator begin, orchestrator complete, manager question, orchestrator recount, manager accept_report, checks passed")
+		if len(u.Workers) != 1 || len(u.Others["manager"]) != 1 || len(u.Tasks) != 1 {
+			t.Errorf("killed at line %d there are %d workers, %d managers, %d tasks", kill, len(u.Workers), len(u.Others["manager"]), len(u.Tasks))
+		}
+		if len(s.Proposals()) != 2 {
+			t.Errorf("killed at line %d there are %d verdicts", kill, len(s.Proposals()))
+		}
+		has(t, "what was charged", fmt.Sprint(u.Charged), "!map[]")
+		for as, c := range u.Charged {
+			if as != "owner" && c != u.HandedIn[as] {
+				t.Errorf("killed at line %d: %s was charged %v, and %v is handed in", kill, as, c, u.HandedIn[as])
+			}
+		}
+		told, err := undertaking.Load(t.Context(), w.store, w.id, undertaking.State{})
+		if a, b := asJSON(told), asJSON(u); err != nil || a != b {
+			t.Fatalf("killed at line %d the logs tell\n%s\nand the loop had\n%s", kill, a, b)
+		}
+	}
+}
+
+func asJSON(v any) string {
+	text, err := json.Marshal(v)
+	return fmt.Sprint(string(text), err)
 }

@@ -53,8 +53,11 @@ func letterText(m Move) string {
 	if text.Text != "" {
 		parts = append(parts, text.Text)
 	}
-	for _, name := range []string{"message", "text", "reason", "continuity"} {
+	for _, name := range []string{"message", "text", "continuity"} {
 		delete(members, name)
+	}
+	if text.Reason == text.Message {
+		delete(members, "reason")
 	}
 	if len(members) > 0 {
 		parts = append(parts, indented(mustJSON(members)))

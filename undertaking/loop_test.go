@@ -34,6 +34,47 @@ type works struct {
 	settings undertaking.Settings
 	lines    []string
 	script   string
+	heard    []string // "AS: what it was told", of each message
+}
+
+// A listener hears what its agent's sessions are told.
+type listener struct {
+	agent.Agent
+	w *works
+}
+
+type listened struct {
+	agent.Session
+	w  *works
+	as string
+}
+
+func (a listener) Open(ctx context.Context, spec agent.Spec, events chan<- agent.Event) (agent.Session, error) {
+	s, err := a.Agent.Open(ctx, spec, events)
+	if err != nil {
+		return nil, err
+	}
+	_, of, _ := strings.Cut(spec.ID, "/")
+	return listened{s, a.w, of}, nil
+}
+
+func (s listened) Send(ctx context.Context, m agent.Message) error {
+	s.w.heard = append(s.w.heard, s.as+": "+m.Content)
+	return s.Session.Send(ctx, m)
+}
+
+// hears returns the n-th message to an agent session, from 0.
+func (w *works) hears(as string, n int) string {
+	w.Helper()
+	for _, h := range w.heard {
+		if text, of := strings.CutPrefix(h, as+": "); of {
+			if n--; n < 0 {
+				return text
+			}
+		}
+	}
+	w.Errorf("%s was not told so much", as)
+	return ""
 }
 
 func parse(t *testing.T, name string) *machine.Machine {
@@ -100,7 +141,7 @@ func (w *works) config(ctx context.Context) undertaking.Config {
 	}
 	actor := session.LocalActor("somebody")
 	return undertaking.Config{
-		Runner: w.runner, Session: w.id, Agent: func(string) (agent.Agent, error) { return a, nil }, Cwd: w.cwd, Settings: w.settings,
+		Runner: w.runner, Session: w.id, Agent: func(string) (agent.Agent, error) { return listener{a, w}, nil }, Cwd: w.cwd, Settings: w.settings,
 		Permit: permit.Config{Runner: pr, Machine: withoutJudge(w.T), Actor: &actor, Unanswered: permit.Park, Settings: permit.Settings{Rules: rules, Home: "/home/somebody", Path: os.Getenv("PATH")}},
 		Tell: func(l undertaking.Line) {
 			w.lines = append(w.lines, strings.TrimSpace(fmt.Sprintf("%s %s %s", l.State, l.Worker, l.Text)))
@@ -120,6 +161,15 @@ func (w *works) told(what string) {
 	w.Helper()
 	if !strings.Contains(strings.Join(w.lines, "\n"), what) {
 		w.Errorf("nobody was told %q", what)
+	}
+}
+
+// say has the owner say something.
+func (w *works) say(text string, deliver agent.Delivery) {
+	w.Helper()
+	actor := session.LocalActor("owner")
+	if _, err := undertaking.Say(w.Context(), w.runner, w.id, text, deliver, &actor, time.Now()); err != nil {
+		w.Error(err)
 	}
 }
 

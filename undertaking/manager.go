@@ -19,7 +19,11 @@ const maxManagers = 3
 func (l *Loop) serveManager(ctx context.Context) (bool, error) {
 	w := l.state.manager()
 	if w == nil {
-		return l.openManager(ctx)
+		next := who{manager, len(l.state.Others[manager]) + 1}
+		if l.s.State.Name == "weaving" && len(l.state.unheard(next, true)) == 0 {
+			return false, nil
+		}
+		return l.openManager(ctx, next)
 	}
 	v := l.live[w.who()]
 	if v != nil && (v.turn || v.closing) {
@@ -61,9 +65,8 @@ func (l *Loop) leaves(w *Worker, v *live) string {
 }
 
 // openManager opens the next manager.
-func (l *Loop) openManager(ctx context.Context) (bool, error) {
+func (l *Loop) openManager(ctx context.Context, of who) (bool, error) {
 	list := l.state.Others[manager]
-	of := who{manager, len(list) + 1}
 	opened := opening{}
 	if len(list) > 0 {
 		opened.Told = list[len(list)-1].Told

@@ -146,15 +146,20 @@ func (l *Loop) hearer() *Worker {
 	return l.state.bound()
 }
 
-// unheard returns what a human has said that an agent session has to be told: what nobody has, and
-// what was told in a turn that did not finish, to one before it, or, with again, to itself.
-func (l *Loop) unheard(w *Worker, again bool) (list []Word) {
+// unheard returns what a human has said that an agent session has to be told.
+func (l *Loop) unheard(w *Worker, again bool) []Word {
 	if h := l.hearer(); h == nil || h.who() != w.who() {
 		return nil
 	}
-	for _, word := range l.state.Words {
-		had := l.state.agent(who{w.As, word.Told})
-		if had == nil || had.Finished == word.Turn && (had.Number != w.Number || again) {
+	return l.state.unheard(w.who(), again)
+}
+
+// unheard returns what a human has said that nobody has, and what was told in a turn that did not
+// finish: to a session before, or, with again, to this one.
+func (s *State) unheard(of who, again bool) (list []Word) {
+	for _, word := range s.Words {
+		had := s.agent(who{of.As, word.Told})
+		if had == nil || had.Finished == word.Turn && (had.Number != of.Number || again) {
 			list = append(list, word)
 		}
 	}
