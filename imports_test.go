@@ -57,7 +57,7 @@ var ladder = map[string][]string{
 	"agent/bridge":              {"agent"},
 	"agent/internal/process":    {"agent"},
 	"permit":                    {"internal/jsontext", "internal/packs", "internal/section", "machine", "runner", "session", "specialist"},
-	"undertaking":               {"agent", "arbiter", "exact", "internal/files", "internal/jsontext", "internal/packs", "machine", "permit", "runner", "session", "specialist"},
+	"undertaking":               {"agent", "arbiter", "exact", "internal/batch", "internal/files", "internal/jsontext", "internal/packs", "machine", "permit", "runner", "session", "specialist"},
 	"internal/lint":             {"internal/planning", "machine", "internal/trust", "session", "runner"},
 	"explain":                   {"internal/collapse", "internal/planning", "exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
 	"report":                    {"internal/planning", "exact", "machine", "specialist", "internal/trust", "session", "runner"},

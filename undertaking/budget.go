@@ -67,6 +67,9 @@ func (l *Loop) overBudget(ctx context.Context) (bool, error) {
 	if limited && 5*spent.USD >= 4*limit && !l.told["budget"] {
 		l.told["budget"] = true
 		l.tell(who{orchestrator, l.state.Bound}, "$%s of $%s is spent", spent.USD, limit)
+		for of := range l.live {
+			l.note(of, kindNotice, notices{fmt.Sprintf("$%s of the budget of $%s is spent: bring the work to an end.", spent.USD, limit)})
+		}
 	}
 	return false, nil
 }

@@ -213,6 +213,7 @@ var ofAgents = map[string]func(*State, who, entry){
 	},
 	kindVisit:    foldVisit,
 	kindNotice:   foldNotice,
+	kindBatch:    foldBatch,
 	kindCharge:   foldCharge,
 	kindCrossed:  foldCrossed,
 	kindNoticed:  func(s *State, a who, e entry) { s.change(a, e.At, func(w *Worker) { w.Notice = "" }) },

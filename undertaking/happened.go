@@ -5,14 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"time"
 
 	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/permit"
-	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -46,6 +44,7 @@ func (h happened) handle(ctx context.Context, l *Loop) bool {
 			l.tell(v.who, "says: %s", firstLine(b.Text))
 		}
 	case agent.ToolUse:
+		l.batched(ctx, v, b)
 		b.Input = logged(b.Tool, b.Input)
 		l.note(about, string(b.Kind()), b)
 		if b.Parent == "" {
@@ -191,6 +190,7 @@ func (l *Loop) charge(v *live) {
 // turnEnded: what the turn has cost and its end are durable before anything follows.
 func (l *Loop) turnEnded(ctx context.Context, v *live, d agent.Done) bool {
 	v.turn = false
+	l.endBatch(ctx, v)
 	w := l.state.agent(v.who)
 	l.charge(v)
 	if d.Text == "" {
@@ -342,37 +342,6 @@ func (l *Loop) answerHook(ctx context.Context, v *live, h agent.Hook) {
 type nudge struct{}
 
 func (nudge) handle(context.Context, *Loop) bool { return true }
-
-// watch ends what takes too long, and reports whether the session has to be stepped.
-func (l *Loop) watch(ctx context.Context) (again bool) {
-	for _, v := range l.live {
-		if v.turn && !v.closing && !v.interrupted && len(v.asks) == 0 && l.silent(v) {
-			l.tell(v.who, "no sign of life for %s", l.c.Now().Sub(v.heard).Round(time.Second))
-			v.silent = true
-			l.interrupt(ctx, v)
-		}
-		if v.interrupted && v.turn && l.c.Now().Sub(v.stopped) >= interruptTime {
-			l.end(ctx, v) // it does not heed
-		}
-		again = l.inGrace(ctx, v) || again
-	}
-	if w := l.state.bound(); w != nil && l.live[w.who()] == nil && l.s.Status == session.Running {
-		again = true // it is woken when its time has come
-	}
-	return again
-}
-
-// interruptTime is how long a turn may go on after it was interrupted.
-const interruptTime = 5 * time.Second
-
-// silent reports whether a worker's turn has given no sign of life for too long.
-func (l *Loop) silent(v *live) bool {
-	limit := l.set.Silence
-	if l.state.agent(v.who).Tool != "" {
-		limit = l.set.SilenceTool
-	}
-	return l.c.Now().Sub(v.heard) >= limit
-}
 
 // money returns dollars; what cannot be an amount is none.
 func money(usd float64) exact.Money {

@@ -41,9 +41,15 @@ type live struct {
 	stopped     time.Time // when it was interrupted
 	silent      bool      // because of its silence
 	heard       time.Time
-	said        string // the last text of the turn
-	prompted    bool   // at least once
-	lost        string // why it cannot be opened again
+	quiet       bool      // people were told of its silence
+	probing     bool      // it is asked whether it is there
+	probed      time.Time // when that was asked last
+	missed      int       // times it did not say so, in a row
+	said        string    // the last text of the turn
+	batch       batchOf   // the tool uses of its newest message
+	loops       string    // why its ask ends: it goes round
+	prompted    bool      // at least once
+	lost        string    // why it cannot be opened again
 }
 
 // attend has an agent session work, and hands in what came of it.
@@ -52,6 +58,10 @@ func (l *Loop) attend(ctx context.Context, w *Worker) (bool, error) {
 	switch {
 	case v != nil && (v.turn || v.closing):
 		return false, nil // it is at work, or on its way out
+	case v != nil && v.loops != "":
+		note := v.loops
+		v.loops = ""
+		return l.withdraw(ctx, w.As, "loop", note)
 	case l.candidate(w) != nil:
 		return l.handIn(ctx, w, *l.candidate(w))
 	case v == nil:

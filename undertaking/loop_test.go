@@ -55,7 +55,14 @@ func (a listener) Open(ctx context.Context, spec agent.Spec, events chan<- agent
 		return nil, err
 	}
 	_, of, _ := strings.Cut(spec.ID, "/")
-	return listened{s, a.w, of}, nil
+	heard := listened{s, a.w, of}
+	if m, meters := s.(agent.Meter); meters {
+		return struct {
+			listened
+			agent.Meter
+		}{heard, m}, nil
+	}
+	return heard, nil
 }
 
 func (s listened) Send(ctx context.Context, m agent.Message) error {

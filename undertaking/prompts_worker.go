@@ -73,6 +73,9 @@ func (l *Loop) opening(w *Worker) string {
 // successor tells a worker of those before it.
 func (l *Loop) successor(b *strings.Builder, w *Worker) {
 	fmt.Fprintf(b, "\nWorker %d has handed over to you. Look at the working tree before you trust its record.\n", w.Number-1)
+	if l.state.Churn >= softChurn {
+		fmt.Fprintf(b, "The last %d workers left no commit, no changed file and no finished task. Leave something, or ask: if you leave nothing either, the undertaking stops.\n", l.state.Churn)
+	}
 	if l.state.Record != nil {
 		b.WriteString("\n" + block("the record of worker "+itoa(w.Number-1), indented(l.state.Record)))
 	}

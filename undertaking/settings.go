@@ -20,7 +20,8 @@ type Settings struct {
 	SpawnsTurn  int           // subagents in a turn: 8
 	SpawnsAll   int           // subagents of an agent session: 40
 	FirstTurn   exact.Money   // what the first turn is thought to cost: $0.50
-	Silence     time.Duration // without a sign of life: 10 minutes
+	Quiet       time.Duration // without a sign of life until an agent is asked whether it is there: 2 minutes
+	Silence     time.Duration // until it is given up: 10 minutes; half as long again if it cannot be asked
 	SilenceTool time.Duration // likewise, while a tool runs: 30 minutes
 	Poll        time.Duration // between looks at the store: 1 second
 }
@@ -38,6 +39,6 @@ func (s Settings) withDefaults() Settings {
 		Levels: or(s.Levels, agent.Levels{Soft: 70, Hard: 85}), GraceUses: or(s.GraceUses, 8), GraceTime: or(s.GraceTime, 5*time.Minute),
 		RecordTime: or(s.RecordTime, 3*time.Minute), CheckTime: or(s.CheckTime, 10*time.Minute), Prompts: or(s.Prompts, 2), Wakes: or(s.Wakes, 3),
 		SpawnsTurn: or(s.SpawnsTurn, 8), SpawnsAll: or(s.SpawnsAll, 40), FirstTurn: or(s.FirstTurn, exact.Dollar/2),
-		Silence: or(s.Silence, 10*time.Minute), SilenceTool: or(s.SilenceTool, 30*time.Minute), Poll: or(s.Poll, time.Second),
+		Quiet: or(s.Quiet, 2*time.Minute), Silence: or(s.Silence, 10*time.Minute), SilenceTool: or(s.SilenceTool, 30*time.Minute), Poll: or(s.Poll, time.Second),
 	}
 }

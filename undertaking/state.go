@@ -5,6 +5,7 @@ import (
 
 	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/batch"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -98,6 +99,7 @@ type Worker struct {
 	Compaction   bool            `json:"compaction,omitempty"`
 	Spawned      int             `json:"spawned,omitempty"`    // subagents, in all
 	SpawnedNow   int             `json:"spawnedNow,omitempty"` // in this turn
+	Batches      batch.State     `json:"batches,omitzero"`     // of tool uses
 	Uses         int             `json:"uses,omitempty"`       // tool uses on the main thread since the hard level
 	Tool         string          `json:"tool,omitempty"`       // that runs
 	Subagents    []string        `json:"subagents,omitempty"`  // that run: what they do, the newest last

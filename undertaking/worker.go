@@ -23,7 +23,10 @@ func (l *Loop) serveWorker(ctx context.Context) (bool, error) {
 	return l.attend(ctx, w)
 }
 
-const maxChurn = 3
+const (
+	softChurn = 2 // workers in a row that have left nothing: the next one is told
+	maxChurn  = 3 // the undertaking stops
+)
 
 // openNext opens the next worker, and prompts it, or says that it is there.
 func (l *Loop) openNext(ctx context.Context) (bool, error) {
@@ -38,6 +41,9 @@ func (l *Loop) openNext(ctx context.Context) (bool, error) {
 	of := who{orchestrator, len(l.state.Workers) + 1}
 	if of.Number > 1 && l.state.Churn >= maxChurn {
 		return l.stop(ctx, fmt.Sprintf("%d workers in a row have handed over without a commit, a changed file or a finished task", l.state.Churn))
+	}
+	if l.state.Churn >= softChurn {
+		l.tell(who{}, "%d workers in a row have left nothing; one more, and the undertaking stops", l.state.Churn)
 	}
 	now := l.tree(ctx)
 	if stopped, err := l.openNew(ctx, of, opening{Told: l.state.Left.Round - 1, HeadBefore: now.Head, TreeBefore: now.Digest}); stopped || err != nil {
