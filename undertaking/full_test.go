@@ -376,3 +376,77 @@ func asJSON(v any) string {
 	text, err := json.Marshal(v)
 	return fmt.Sprint(string(text), err)
 }
+
+// TestManagersLeave: managers that crash one after the other, and never finish a turn, stop the
+// undertaking; one that has gone is replaced while the ask stays open.
+func TestManagersLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crash := `{"as":"manager","text":"boom","end":"crash"}`
+		w := beginOf(t, "undertaking", "", crash, crash, crash, crash, turn("manager", plans))
+		s, u := w.waits("awaiting_assent")
+		if list := u.Others["manager"]; len(list) != 2 || list[0].Gone != "lost" || list[0].Opened != 4 {
+			t.Errorf("managers are %+v", list)
+		}
+		w.moved(s, "manager state_plan")
+
+		var all []string
+		for range 12 {
+			all = append(all, crash)
+		}
+		w = beginOf(t, "undertaking", "", all...)
+		s, u, err := w.run(t.Context())
+		if err != nil || s.Status != session.Stopped || len(u.Others["manager"]) != 3 || !strings.Contains(s.Outcome().Reason, "managers leave one after the other") {
+			t.Errorf("it is %s (%s) after %d managers, %v", s.Status, s.Outcome().Reason, len(u.Others["manager"]), err)
+		}
+	})
+}
+
+// TestVerifierCrashes: a verifier whose process goes again and again gives no verdict, and the
+// other's stands; the human sees both.
+func TestVerifierCrashes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crash := `{"as":"verifier-a","text":"boom","end":"crash"}`
+		script := append(fullRun()[:5], crash, crash, crash, crash, fullRun()[6])
+		w := beginOf(t, "undertaking", "", script...)
+		w.waits("awaiting_assent")
+		w.rule("assent", "")
+		s, u := w.waits("verifying")
+		if list := s.Proposals(); len(list) != 1 || list[0].SpecialistID != "verifier-b" || len(u.Others["verifier-a"]) != 4 {
+			t.Errorf("%d verdicts after %d verifiers", len(list), len(u.Others["verifier-a"]))
+		}
+		has(t, "why", s.ReasonWithFailures(s.Outcome(), false), "verifier-a failed: the process of verifier-a has gone 4 times")
+	})
+}
+
+// TestOutOfBudgetAnywhere: whoever's turn it is, none begins that the budget may not bear, and
+// what all have cost is in the session's log.
+func TestOutOfBudgetAnywhere(t *testing.T) {
+	dear := func(as, submit string) string {
+		return strings.Replace(turn(as, submit), `"cost_usd":0.1`, `"cost_usd":7`, 1)
+	}
+	w := beginOf(t, "undertaking", "", dear("manager", plans), turn("manager", briefs), dear("orchestrator", begins), turn("orchestrator", done))
+	w.waits("awaiting_assent")
+	w.rule("assent", "")
+	s, u, err := w.run(t.Context())
+	if err != nil || s.Status != session.Stopped || undertaking.Exceeded(s) != "budget.hard_limit_usd" || !strings.Contains(s.Outcome().Reason, "$14.1 of $20 is spent, and the next turn may cost $7") {
+		t.Fatalf("it is %s (%s), %v", s.Status, s.Outcome().Reason, err)
+	}
+	for as, c := range u.Charged {
+		if c != u.HandedIn[as] {
+			t.Errorf("%s was charged %v, and %v is handed in", as, c, u.HandedIn[as])
+		}
+	}
+}
+
+// TestDumpOfFull: the dump has the manager's session, and workers as active or completed.
+func TestDumpOfFull(t *testing.T) {
+	w := beginOf(t, "undertaking", "", append(fullRun()[:4], turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))...)
+	w.waits("awaiting_assent")
+	w.rule("assent", "")
+	s, u := w.waits("awaiting_ruling")
+	d := undertaking.DumpOf(t.Context(), s, u, s.EnteredAt())
+	if d.ManagerSession != u.Others["manager"][0].AgentSession || len(d.Workers) != 1 || d.Workers[0].Status != "active" || d.State != "awaiting_ruling" {
+		t.Errorf("the dump is %+v", d)
+	}
+	has(t, "the status", undertaking.StatusOf(s, u, time.Now()).Text(), "manager", "orch-1", "waiting for you", "○ write a.txt")
+}

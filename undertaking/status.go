@@ -24,8 +24,10 @@ type Status struct {
 	Cwd      string       `json:"cwd"`
 	Spent    Cost         `json:"spent"`
 	Cap      *exact.Money `json:"cap,omitempty"` // in dollars; nil without one
-	Workers  []Worker     `json:"workers"`
-	Tasks    []Task       `json:"tasks"`
+	Workers  []Worker     `json:"workers"`       // the orchestrators
+	// Others are the agent sessions of the manager and of the verifiers, by specialist.
+	Others map[string][]Worker `json:"others,omitempty"`
+	Tasks  []Task              `json:"tasks"`
 }
 
 // quiet is how long an undertaking that nobody works on is still thought to be worked on.
@@ -37,7 +39,7 @@ func StatusOf(s *session.Session, u State, now time.Time) Status {
 	book := s.Spent()
 	out := Status{
 		Session: s.ID.String(), Task: in.Task, State: s.State.Name, Status: s.Status.String(), Cwd: in.Cwd, Reason: s.ReasonWithFailures(s.Outcome(), false),
-		Spent: Cost{book.Money, book.TokensIn, book.TokensOut}.plus(u.unpaid()), Workers: u.Workers, Tasks: u.Tasks,
+		Spent: Cost{book.Money, book.TokensIn, book.TokensOut}.plus(u.unpaid()), Workers: u.Workers, Others: u.Others, Tasks: u.Tasks,
 	}
 	if limit, limited := capUSD(s); limited {
 		out.Cap = &limit
@@ -110,22 +112,28 @@ func (s Status) Text() string {
 		fmt.Fprintf(&b, " of $%s", *s.Cap)
 	}
 	fmt.Fprintf(&b, ", %d tokens\n  tree     %s\n", s.Spent.In+s.Spent.Out, s.Cwd)
-	for i := range s.Workers {
-		w := &s.Workers[i]
-		gone := w.Gone
-		if gone == "" {
-			gone = map[bool]string{true: "the last", false: "goes on"}[s.Standing == "over"]
+	for _, list := range [][]Worker{s.Others[manager], s.Workers, s.Others[verifierA], s.Others[verifierB]} {
+		for i := range list {
+			s.writeWorker(&b, &list[i])
 		}
-		pct := "--"
-		if n := w.Usage.Percent(agent.Ceiling); n >= 0 {
-			pct = itoa(n)
-		}
-		fmt.Fprintf(&b, "  %-8s %s, context %s %%, %d turns, %s\n", w.id(), w.Agent, pct, w.Turns, gone)
 	}
 	for _, t := range s.Tasks {
 		fmt.Fprintf(&b, "  %s %s\n", map[string]string{"pending": "○", "active": "◆"}[t.Status]+map[bool]string{true: "✓"}[t.Status == "done" || t.Status == "verified"], t.Text)
 	}
 	return b.String()
+}
+
+// writeWorker writes an agent session, in a line.
+func (s Status) writeWorker(b *strings.Builder, w *Worker) {
+	gone := w.Gone
+	if gone == "" {
+		gone = map[bool]string{true: "the last", false: "goes on"}[s.Standing == "over"]
+	}
+	pct := "--"
+	if n := w.Usage.Percent(agent.Ceiling); n >= 0 {
+		pct = itoa(n)
+	}
+	fmt.Fprintf(b, "  %-8s %s, context %s %%, %d turns, %s\n", w.id(), w.Agent, pct, w.Turns, gone)
 }
 
 // DumpOf returns what the file beside the store says of an undertaking.
@@ -135,6 +143,9 @@ func DumpOf(ctx context.Context, s *session.Session, u State, at specialist.Time
 	d.Spent.USD, d.Spent.Tokens = st.Spent.USD, st.Spent.In+st.Spent.Out
 	if t, err := TreeOf(ctx, st.Cwd); err == nil {
 		d.GitHead = t.Head
+	}
+	if m := u.newest(manager); m != nil {
+		d.ManagerSession = m.AgentSession
 	}
 	for i := range u.Workers {
 		w := &u.Workers[i]
