@@ -229,7 +229,11 @@ func (s *shell) learn(want, got string) {
 // keyedPattern is a digest under the secret of a store.
 var keyedPattern = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
 
+// madePattern is a folder that mktemp has made.
+var madePattern = regexp.MustCompile(`(/var/folders|/tmp)/\S+`)
+
 func plain(s string) string {
+	s = madePattern.ReplaceAllString(s, "FOLDER")
 	s = keyedPattern.ReplaceAllString(s, "DIGEST")
 	s = clockPattern.ReplaceAllString(s, lineClock)
 	s = timePattern.ReplaceAllString(idPattern.ReplaceAllString(s, "ID"), "TIME")

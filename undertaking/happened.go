@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 
 	"github.com/dialai/dialai/agent"
@@ -343,9 +344,10 @@ type nudge struct{}
 
 func (nudge) handle(context.Context, *Loop) bool { return true }
 
-// money returns dollars; what cannot be an amount is none.
+// money returns dollars; what cannot be an amount is none. Agents add up in floating point: what is
+// below a thousand-millionth is theirs.
 func money(usd float64) exact.Money {
-	m, err := exact.MoneyFromFloat(usd)
+	m, err := exact.MoneyFromFloat(math.Round(usd*1e9) / 1e9)
 	if err != nil || m < 0 {
 		return 0
 	}

@@ -272,7 +272,9 @@ func (l *Loop) advance(ctx context.Context) error {
 			}
 		}
 		if l.over() {
-			l.tell(who{}, "%s", l.s.Outcome().Reason)
+			if reason := l.s.Outcome().Reason; reason != "" {
+				l.tell(who{}, "%s", reason)
+			}
 			return nil
 		}
 		switch tick.Status {

@@ -430,7 +430,11 @@ func near(path string) string {
 
 // ended says how it ended.
 func (w *work) ended(s *session.Session) error {
-	fmt.Fprintf(w.Out, "%s: %s, $%s spent, in %s\n", s.State.Name, render.Clean(s.Outcome().Reason), s.Spent().Money, near(w.cwd))
+	why := render.Clean(s.Outcome().Reason)
+	if why != "" {
+		why += ", "
+	}
+	fmt.Fprintf(w.Out, "%s: %s$%s spent, in %s\n", s.State.Name, why, s.Spent().Money, near(w.cwd))
 	switch {
 	case s.Status == session.Completed:
 		return nil
