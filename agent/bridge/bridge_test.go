@@ -1,11 +1,14 @@
 package bridge_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/dialai/dialai/agent"
 )
 
 // TestConversation: a session opens, takes a turn in which it summons an orchestrator, uses a
@@ -20,13 +23,15 @@ func TestConversation(t *testing.T) {
 		ask := h.until("permission", "tool=Bash")
 		h.send(`{"cmd":"list","req":4}`, line(m{"cmd": "approve", "id": "arbiter", "req": 5, "ask": ask["ask"], "allow": true}))
 		h.until("done", "outcome=done")
-		h.send(`{"cmd":"usage","id":"arbiter","req":6}`, `{"cmd":"kill","id":"arbiter","req":7}`, `{"cmd":"kill","id":"arbiter","req":8}`)
+		h.send(`{"cmd":"usage","id":"arbiter","req":6}`)
+		h.until("ok", "req=6")
+		h.send(`{"cmd":"kill","id":"arbiter","req":7}`)
 		h.until("exit", "code=0", "left=[]")
-		h.send(`{"cmd":"shutdown","req":9}`)
+		h.send(`{"cmd":"shutdown","req":8}`)
 		if err := h.rest(); err != nil {
 			t.Fatal(err)
 		}
-		want := `session ok ok receipt receipt assistant usage context_warning tool_call tool_call ok tool_use permission ok tool_done receipt done ok ok ok exit`
+		want := `session ok ok receipt receipt assistant usage context_warning tool_call tool_call ok tool_use permission ok tool_done receipt done ok ok exit`
 		if got := h.kinds("arbiter"); got != want {
 			t.Errorf("%s\nwant\n%s\n%s", got, want, h)
 		}
@@ -47,12 +52,12 @@ func TestConversation(t *testing.T) {
 		if got := h.all("ok", "req=6")[0]; got.number("context_pct") != 75 || got.number("cost_usd") != 0.5 {
 			t.Errorf("usage: %v", got)
 		}
-		for req := range 9 {
+		for req := range 8 {
 			if len(h.all("ok", fmt.Sprintf("req=%d", req+1))) != 1 {
 				t.Errorf("command %d was not answered once", req+1)
 			}
 		}
-		if last := h.told[len(h.told)-1]; !last.is("ok", "req=9") {
+		if last := h.told[len(h.told)-1]; !last.is("ok", "req=8") {
 			t.Errorf("the last is %v", last)
 		}
 		if ts := h.told[0].text("ts"); ts != "2000-01-01T00:00:00.000Z" {
@@ -300,6 +305,90 @@ func TestDefaultDeny(t *testing.T) {
 		h.until("done")
 		if err := h.end(); err != nil || len(h.all("permission")) != 0 || len(h.all("tool_done")) != 3 || len(h.all("tool_done", "ok=true")) != 1 {
 			t.Errorf("%v\n%s", err, h)
+		}
+	})
+}
+
+// TestAnswers: what the bridge answers by itself: what is denied is so before the agent asks and
+// when it does, a question is the host's, a compaction is refused, and a notice is for the main
+// thread.
+func TestAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []agent.Reply
+		bash := json.RawMessage(`{"command":"rm a"}`)
+		h := serve(t, agents{"": says{told: &told, bodies: []agent.Body{
+			agent.Opened{}, agent.TurnStarted{},
+			agent.Hook{ID: "before", Point: agent.BeforeTool, Tool: "Bash", Input: bash},
+			agent.Hook{ID: "other", Point: agent.BeforeTool, Tool: "Read"},
+			agent.Permission{ID: "denied", Tool: "Bash", Input: bash},
+			agent.Permission{ID: "allowed", Tool: "Read"},
+			agent.Permission{ID: "question", Tool: "Ask", Question: true},
+			agent.Usage{Used: 90, Ceiling: 100},
+			agent.Hook{ID: "subagent", Point: agent.AfterTool, Parent: "x"},
+			agent.ToolCall{ID: "theirs", Tool: "look", Parent: "x"},
+			agent.Hook{ID: "main", Point: agent.AfterTool},
+			agent.Hook{ID: "again", Point: agent.AfterTool},
+			agent.Hook{ID: "compact", Point: agent.BeforeCompaction},
+			agent.Compaction{Trigger: "auto", Blocked: true}, agent.Compaction{Trigger: "auto", Blocked: true},
+			agent.Usage{Used: 75, Ceiling: 100}, agent.Usage{Used: 91, Ceiling: 100},
+			agent.Compaction{Trigger: "auto", Blocked: true}, agent.Usage{Used: 92, Ceiling: 100},
+			agent.Hook{ID: "late", Point: agent.AfterTool}, agent.Done{Outcome: agent.Finished}, agent.Exited{},
+		}}})
+		h.send(`{"cmd":"spawn","id":"a","config":{"permission":{"allow":["Read","Ask"],"deny":["Bash(rm*)"]}}}`)
+		h.until("exit")
+		if err := h.end(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range told {
+			got = append(got, fmt.Sprintf("%s %v %v %v", r.To, r.Allow, r.Reason != "", r.Notice != ""))
+		}
+		want := "before false true false|other true false false|denied false true false|allowed true false false|subagent true false false|theirs false false false|main true false true|again true false false|compact false true false|late true false true"
+		if strings.Join(got, "|") != want {
+			t.Errorf("%s\nwant\n%s", strings.Join(got, "|"), want)
+		}
+		var levels []string
+		for _, e := range h.all("context_warning") {
+			levels = append(levels, e.text("level"))
+		}
+		if len(h.all("permission")) != 1 || strings.Join(levels, " ") != "hard compaction hard compaction" || len(h.all("compaction")) != 3 {
+			t.Errorf("%v\n%s", levels, h)
+		}
+	})
+}
+
+// TestCompactionFirst: a compaction counts as the hard level, which is not crossed again then.
+func TestCompactionFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := serve(t, agents{"": says{bodies: []agent.Body{agent.Opened{}, agent.Usage{Used: 84, Ceiling: 100}, agent.Compaction{Blocked: true}, agent.Usage{Used: 86, Ceiling: 100}, agent.Exited{}}}})
+		h.send(`{"cmd":"spawn","id":"a"}`)
+		h.until("exit")
+		if err := h.end(); err != nil || len(h.all("context_warning")) != 2 || len(h.all("context_warning", "level=compaction", "pct=84")) != 1 {
+			t.Errorf("%v\n%s", err, h)
+		}
+	})
+}
+
+// TestOnce: what the agent no longer asks cannot be answered, nor what was answered.
+func TestOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		h := serve(t, agents{"": says{end: end, bodies: []agent.Body{agent.Opened{}, agent.Permission{ID: "p"}, agent.ToolCall{ID: "c", Tool: "look"}, agent.Exited{}}}})
+		h.send(`{"cmd":"spawn","id":"a","config":{"mcp_tools":["look"],"tools":[{"name":"look"}]}}`)
+		h.until("tool_call")
+		for range 2 { // the agent itself says so, then the bridge
+			h.send(`{"cmd":"approve","id":"a","ask":"p","allow":true}`)
+			h.until("error", "code=stale")
+			h.send(`{"cmd":"tool_result","id":"a","call":"c","content":""}`)
+			h.until("error", "code=stale")
+		}
+		h.send(`{"cmd":"list"}`)
+		if list := fmt.Sprint(h.sessions()); !strings.Contains(list, "state:idle") {
+			t.Error(list)
+		}
+		close(end)
+		if err := h.end(); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

@@ -135,7 +135,9 @@ func (broken) Open(_ context.Context, spec agent.Spec, _ chan<- agent.Event) (ag
 func (f free) Open(ctx context.Context, spec agent.Spec, events chan<- agent.Event) (agent.Session, error) {
 	own := make(chan agent.Event)
 	go func() {
-		for e := range own {
+		for last := false; !last; {
+			e := <-own
+			_, last = e.Body.(agent.Exited)
 			if o, is := e.Body.(agent.Opened); is {
 				o.Agent, o.Capabilities.Cost = "free", false
 				e.Body = o
@@ -163,72 +165,58 @@ func (s stiffSession) Send(ctx context.Context, m agent.Message) error {
 // TestRefusals: each command says which of its fields is wrong, and with which code; it changes
 // nothing, and the next command is carried out.
 func TestRefusals(t *testing.T) {
-	a := script(t, `{"text": "x"}`)
-	a["broken"], a["free"], a["nil"], a["stiff"] = broken{a[""]}, free{a[""]}, nil, stiff{a[""]}
-	h := serve(t, a)
-	h.send(`{"cmd":"spawn","id":"a"}`, `{"cmd":"spawn","id":"stiff","config":{"agent":"stiff"}}`)
-	h.until("session", "id=a")
-	h.until("session", "id=stiff")
-	for i, r := range refusals {
-		line := r.line
-		if strings.Contains(line, `"broken"`) {
-			line = strings.Replace(line, `"config":{`, `"config":{"env":{"API_KEY":"sk-0123456789"},`, 1)
+	synctest.Test(t, func(t *testing.T) {
+		a := script(t, `{"text": "x"}`)
+		a["broken"], a["free"], a["nil"], a["stiff"] = broken{a[""]}, free{a[""]}, nil, stiff{a[""]}
+		h := serve(t, a)
+		h.send(`{"cmd":"spawn","id":"a"}`)
+		h.until("session", "id=a")
+		h.send(`{"cmd":"spawn","id":"stiff","config":{"agent":"stiff"}}`)
+		h.until("session", "id=stiff")
+		for i, r := range refusals {
+			line := r.line
+			if strings.Contains(line, `"broken"`) {
+				line = strings.Replace(line, `"config":{`, `"config":{"env":{"API_KEY":"sk-0123456789"},`, 1)
+			}
+			if strings.HasPrefix(line, `{"cmd"`) && r.code != "bad_json" && r.code != "line_too_long" && !strings.Contains(line, `"req"`) {
+				line = fmt.Sprintf(`{"req":%d,%s`, 1000+i, line[1:])
+			}
+			go h.send(line)
+			e := h.until("error")
+			if e.text("code") != r.code || !strings.HasPrefix(e.text("message"), r.message) || strings.HasPrefix(line, `{"req":`) && e.number("req") != float64(1000+i) {
+				t.Errorf("%.200s\nis answered %v\nwant %s, %s", r.line, e, r.code, r.message)
+			}
+			if strings.Contains(fmt.Sprint(e), "sk-0123456789") {
+				t.Errorf("a secret is told: %v", e)
+			}
 		}
-		if strings.HasPrefix(line, `{"cmd"`) && r.code != "bad_json" && r.code != "line_too_long" && !strings.Contains(line, `"req"`) {
-			line = fmt.Sprintf(`{"req":%d,%s`, 1000+i, line[1:])
+		h.send(`{"cmd":"list","req":1,"and":{"what":"is not known"}}`)
+		if e := h.until("ok", "req=1"); len(e["sessions"].([]any)) != 2 {
+			t.Errorf("%v", e)
 		}
-		go h.send(line)
-		e := h.until("error")
-		if e.text("code") != r.code || !strings.HasPrefix(e.text("message"), r.message) || strings.HasPrefix(line, `{"req":`) && e.number("req") != float64(1000+i) {
-			t.Errorf("%.200s\nis answered %v\nwant %s, %s", r.line, e, r.code, r.message)
+		if err := h.end(); err != nil {
+			t.Fatal(err)
 		}
-		if strings.Contains(fmt.Sprint(e), "sk-0123456789") {
-			t.Errorf("a secret is told: %v", e)
-		}
-	}
-	h.send(`{"cmd":"list","req":1,"and":{"what":"is not known"}}`)
-	if e := h.until("ok", "req=1"); len(e["sessions"].([]any)) != 2 {
-		t.Errorf("%v", e)
-	}
-	if err := h.end(); err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
-// TestEveryCode: each code is reached by a test of this package.
+// TestEveryCode: however an agent fails, the host is told one of the codes, once for each turn.
 func TestEveryCode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := serve(t, agents{"": failing{}})
+		h := serve(t, agents{"": says{bodies: []agent.Body{
+			agent.Opened{}, agent.TurnStarted{}, agent.Retry{Attempt: 3, Max: 10, Reason: "401"}, agent.Failed{Code: "auth", Message: "refused"}, agent.Done{Outcome: agent.Auth},
+			agent.TurnStarted{}, agent.Done{Outcome: agent.Provider}, agent.TurnStarted{}, agent.Failed{Code: "strange"}, agent.Done{Outcome: agent.Provider},
+			agent.TurnStarted{}, agent.Done{Outcome: agent.Limit}, agent.Failed{Code: "line_too_long"}, agent.TurnStarted{}, agent.Done{Outcome: agent.Full},
+			agent.Exited{Code: -1, Signal: "killed", Left: []int{7}},
+		}}})
 		h.send(`{"cmd":"spawn","id":"a"}`)
 		want := []string{"auth", "provider", "provider", "limit", "line_too_long", "full", "crashed"}
 		for _, code := range want {
 			h.until("error", "code="+code, "id=a")
 		}
-		h.until("exit")
+		h.until("exit", "code=-1", "signal=killed", "left=[7]")
 		if err := h.end(); err != nil || len(h.all("error")) != len(want) || len(h.all("error", "attempt=3")) != 1 {
 			t.Errorf("%v\n%s", err, h)
 		}
 	})
 }
-
-// failing is an agent that fails in every way.
-type failing struct{ agent.Agent }
-
-func (failing) Open(_ context.Context, spec agent.Spec, events chan<- agent.Event) (agent.Session, error) {
-	go func() {
-		for _, body := range []agent.Body{
-			agent.Opened{}, agent.TurnStarted{}, agent.Retry{Attempt: 3, Max: 10, Reason: "401"}, agent.Failed{Code: "auth", Message: "refused"}, agent.Done{Outcome: agent.Auth},
-			agent.TurnStarted{}, agent.Done{Outcome: agent.Provider}, agent.TurnStarted{}, agent.Failed{Code: "strange"}, agent.Done{Outcome: agent.Provider},
-			agent.TurnStarted{}, agent.Done{Outcome: agent.Limit}, agent.Failed{Code: "line_too_long"}, agent.TurnStarted{}, agent.Done{Outcome: agent.Full},
-			agent.Exited{Code: -1, Signal: "killed", Left: []int{7}},
-		} {
-			events <- agent.Event{Session: spec.ID, Body: body}
-		}
-	}()
-	return failing{}, nil
-}
-
-func (failing) Send(context.Context, agent.Message) error { return nil }
-func (failing) Answer(context.Context, agent.Reply) error { return nil }
-func (failing) Interrupt(context.Context) error           { return nil }
-func (failing) Close(context.Context) error               { return nil }

@@ -84,10 +84,8 @@ func serve(t testing.TB, a agents) *host {
 // send sends lines as they are.
 func (h *host) send(lines ...string) {
 	h.t.Helper()
-	for _, l := range lines {
-		if _, err := io.WriteString(h.in, l+"\n"); err != nil {
-			h.t.Fatal(err)
-		}
+	if _, err := io.WriteString(h.in, strings.Join(lines, "\n")+"\n"); err != nil {
+		h.t.Error(err)
 	}
 }
 
@@ -221,3 +219,36 @@ func (s *spied) Answer(ctx context.Context, r agent.Reply) error {
 	s.spy.replies = append(s.spy.replies, r)
 	return s.Session.Answer(ctx, r)
 }
+
+// A says is an agent that says what it is to, whatever it is told. Before the last it waits for
+// end, if there is one.
+type says struct {
+	bodies []agent.Body
+	told   *[]agent.Reply
+	end    chan struct{}
+}
+
+func (says) Check(context.Context) (agent.Info, error) { return agent.Info{}, nil }
+
+func (s says) Open(_ context.Context, spec agent.Spec, events chan<- agent.Event) (agent.Session, error) {
+	go func() {
+		for i, body := range s.bodies {
+			if i == len(s.bodies)-1 && s.end != nil {
+				<-s.end
+			}
+			events <- agent.Event{Session: spec.ID, Body: body}
+		}
+	}()
+	return s, nil
+}
+
+func (s says) Answer(_ context.Context, r agent.Reply) error {
+	if s.told != nil {
+		*s.told = append(*s.told, r)
+	}
+	return agent.ErrStale
+}
+
+func (says) Send(context.Context, agent.Message) error { return nil }
+func (says) Interrupt(context.Context) error           { return nil }
+func (says) Close(context.Context) error               { return nil }

@@ -165,7 +165,11 @@ func (b *bridge) follow(s *session, events <-chan agent.Event) {
 // opened takes a session that is there now, or is not.
 func (b *bridge) opened(s *session, live agent.Session, err error) {
 	if err != nil {
-		b.notOpened(s, fault{spawnFailed, s.masked(err.Error())})
+		why := s.masked(err.Error())
+		if s.closing {
+			why = "it was ended before it had opened"
+		}
+		b.notOpened(s, fault{spawnFailed, why})
 		b.remove(s)
 		return
 	}
