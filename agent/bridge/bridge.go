@@ -14,8 +14,8 @@
 // Beyond 8 MiB no event is taken from any session; its agent waits, as if it were asked
 // something. Commands are still read and answered, so that a host can end what it cannot
 // follow; if what it has not read grows beyond 128 MiB all the same, it is taken for gone.
-// Where all ends, events are taken without bound, since a session ends only once its last event
-// was read; then the host has 10 s in which it reads nothing before the bridge gives up.
+// Of a session that is to end events are taken without bound, since it ends only once its last was
+// read. Where all ends, the host has 10 s in which it reads nothing before the bridge gives up.
 package bridge
 
 import (

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"context"
 	"io"
 	"sync"
 	"time"
@@ -49,14 +50,28 @@ func (o *output) put(line []byte) {
 	}
 }
 
-// room waits while much has not been read.
-func (o *output) room() {
+// room waits while much has not been read, until stop is done.
+func (o *output) room(stop context.Context) {
+	o.mu.Lock()
+	full := o.full()
+	o.mu.Unlock()
+	if !full {
+		return
+	}
+	defer context.AfterFunc(stop, func() { // under mu, so that it is not missed
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.change.Broadcast()
+	})()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.size > crowded && !o.released && o.err == nil {
+	for o.full() && stop.Err() == nil {
 		o.change.Wait()
 	}
 }
+
+// full reports whether agents are to wait. mu is held.
+func (o *output) full() bool { return o.size > crowded && !o.released && o.err == nil }
 
 // release ends that anybody waits for room.
 func (o *output) release() {

@@ -19,6 +19,7 @@ import (
 	"github.com/dialai/dialai/agent/agenttest"
 	"github.com/dialai/dialai/agent/bridge"
 	"github.com/dialai/dialai/agent/claude"
+	"github.com/dialai/dialai/agent/codex"
 	"github.com/dialai/dialai/agent/internal/process"
 )
 
@@ -179,6 +180,76 @@ func TestClaude(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		gone(t, session)
 	}
+	if err := h.end(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestClaudeCrash: of the real program that is killed in its turn the host is told why the turn
+// failed, that it ended, and the exit; then the conversation can be gone on with.
+func TestClaudeCrash(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("its processes are found on Linux only")
+	}
+	path := agenttest.Program(t, "claude")
+	s := agenttest.Start(t)
+	h := serve(t, agents{"": claude.New(path, agenttest.ClaudeEnv(s, t.TempDir())...)})
+	dir := t.TempDir()
+	config := m{"model": "claude-haiku-4-5", "cwd": dir, "permission": m{"allow": []string{"Bash"}}}
+	h.send(line(m{"cmd": "spawn", "id": "a", "config": config}))
+	opened := h.until("session")
+	mark := agenttest.Uses("Bash", m{"command": "echo $DIALAI_SESSION >mark.txt", "description": "a mark"})
+	h.send(line(m{"cmd": "message", "id": "a", "content": agenttest.Prompt("Go on.", mark, agenttest.Step{Text: "late", Millis: 60_000})}))
+	h.until("tool_done", "ok=true")
+	text, err := os.ReadFile(dir + "/mark.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range process.Leftovers(strings.TrimSpace(string(text))) {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill()
+		}
+	}
+	h.until("error", "code=crashed", "retryable=true")
+	h.until("done", "outcome=crashed")
+	h.until("exit", "code=-1", "signal=killed", "left=[]")
+	config["resume"] = opened["session_id"]
+	h.send(line(m{"cmd": "spawn", "id": "a", "config": config}))
+	if e := h.until("session"); e["session_id"] != opened["session_id"] || e["resumed"] != true {
+		t.Errorf("%v", e)
+	}
+	h.send(line(m{"cmd": "message", "id": "a", "content": agenttest.Prompt("Again.", agenttest.Step{Text: "here"})}))
+	h.until("assistant", "text=here")
+	if err := h.end(); err != nil || len(h.all("error")) != 1 || len(h.all("permission")) != 0 {
+		t.Errorf("%v\n%s", err, h)
+	}
+}
+
+// TestCodex: the real program summons an orchestrator, has its permission asked, and ends.
+func TestCodex(t *testing.T) {
+	path := agenttest.Program(t, "codex")
+	s := agenttest.Start(t)
+	home := t.TempDir()
+	settings := fmt.Sprintf("model = \"of-the-test\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = \"%s/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\n", s.URL)
+	if err := os.WriteFile(home+"/config.toml", []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := serve(t, agents{"": codex.New(path, "HOME="+home, "CODEX_HOME="+home, "FAKE_KEY=dummy")})
+	h.send(line(m{"cmd": "spawn", "id": "a", "config": m{"cwd": t.TempDir(), "mcp_tools": []string{"spawn_orchestrator"}}}))
+	h.until("session", "agent=codex")
+	summon := agenttest.Uses("spawn_orchestrator", m{"prompt": "Write the export."})
+	summon.CacheRead = 200_000
+	touch := agenttest.Uses("exec_command", m{"cmd": "touch a"})
+	h.send(line(m{"cmd": "message", "id": "a", "content": agenttest.Prompt("Go on.", summon, touch, agenttest.Step{Text: "Summoned."})}),
+		`{"cmd":"message","id":"a","content":"Stop.","deliver":"now","req":7}`)
+	h.until("error", "code=unsupported", "req=7")
+	h.until("tool_call", "orch=orch-1", "input=map[prompt:Write the export.]")
+	h.until("context_warning")
+	ask := h.until("permission", "tool=exec_command")
+	h.send(line(m{"cmd": "approve", "id": "a", "ask": ask["ask"], "allow": false, "reason": "Not now."}))
+	h.until("done", "outcome=done")
+	h.send(`{"cmd":"kill","id":"a"}`)
+	h.until("exit", "left=[]")
 	if err := h.end(); err != nil {
 		t.Fatal(err)
 	}

@@ -151,10 +151,11 @@ func (b *bridge) count(id string) {
 	}
 }
 
-// follow hands the events of a session over, no faster than the host reads.
+// follow hands the events of a session over, no faster than the host reads, unless it is to end:
+// it does so only once its last event was taken.
 func (b *bridge) follow(s *session, events <-chan agent.Event) {
 	for e := range events {
-		b.out.room()
+		b.out.room(s.life)
 		b.post(func() { b.on(s, e.Body) })
 		if _, last := e.Body.(agent.Exited); last {
 			return
