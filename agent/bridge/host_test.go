@@ -111,9 +111,13 @@ func (h *host) until(kind string, fields ...string) ev {
 	h.t.Helper()
 	for {
 		for ; h.seen < len(h.told); h.seen++ {
-			if e := h.told[h.seen]; e.is(kind, fields...) {
+			e := h.told[h.seen]
+			if e.is(kind, fields...) {
 				h.seen++
 				return e
+			}
+			if kind == "session" && e.is("error", "code=spawn_failed") {
+				h.t.Fatalf("it has not opened: %v", e)
 			}
 		}
 		h.next()

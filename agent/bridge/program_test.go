@@ -198,6 +198,8 @@ func TestClaudeCrash(t *testing.T) {
 	config := m{"model": "claude-haiku-4-5", "cwd": dir, "permission": m{"allow": []string{"Bash"}}}
 	h.send(line(m{"cmd": "spawn", "id": "a", "config": config}))
 	opened := h.until("session")
+	h.send(line(m{"cmd": "message", "id": "a", "content": agenttest.Prompt("Begin.", agenttest.Step{Text: "begun"})}))
+	h.until("done") // what the program writes down in its first turn it may not have when it is killed in that
 	mark := agenttest.Uses("Bash", m{"command": "echo $DIALAI_SESSION >mark.txt", "description": "a mark"})
 	h.send(line(m{"cmd": "message", "id": "a", "content": agenttest.Prompt("Go on.", mark, agenttest.Step{Text: "late", Millis: 60_000})}))
 	h.until("tool_done", "ok=true")
