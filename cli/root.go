@@ -110,7 +110,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Let the engine decide:", []*cobra.Command{a.trustCommand(), a.collapseCommand()}},
 		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.specialistsCommand(), a.auditCommand()}},
 		{"Guard an agent:", []*cobra.Command{guards.CheckCommand(a.App, a.judgeAt), a.proxyCommand(), guards.GuardCommand(a.App), guards.AnalyzeCommand(a.App), guards.BudgetCommand(a.App), guards.ReplayCommand(a.App), agents.PermitCommand(a.App, buildInfo().Version), agents.AgentsCommand(a.App)}},
-		{"Undertake long work:", []*cobra.Command{agents.UndertakeCommand(a.App), agents.StatusCommand(a.App), agents.SayCommand(a.App), agents.BridgeCommand(a.App)}},
+		{"Undertake long work:", []*cobra.Command{agents.UndertakeCommand(a.App), agents.StatusCommand(a.App), agents.SayCommand(a.App), agents.WatchCommand(a.App), agents.BridgeCommand(a.App)}},
 		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand(), a.modelsCommand(), a.pricesCommand()}},
 		{"Measure decisions:", []*cobra.Command{a.backtestCommand(), a.simulateCommand(), a.benchCommand()}},
 		{"Store and program:", []*cobra.Command{a.storeCommand(), serving.KeysCommand(a.App, a.distantClient), serving.WebhooksCommand(a.App, a.hooks), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},

@@ -2,6 +2,7 @@ package undertaking
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -99,7 +100,7 @@ func toldHow(s *session.Session, deliver agent.Delivery) string {
 
 // rule rules with words as the message.
 func rule(ctx context.Context, r *runner.Runner, s *session.Session, transition, text string, actor *session.Actor) error {
-	_, err := r.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: owner, TransitionName: transition, MetaJSON: mustJSON(map[string]string{"message": text}), Actor: actor})
+	_, err := r.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: owner, TransitionName: transition, MetaJSON: Message(text), Actor: actor})
 	return err
 }
 
@@ -220,3 +221,6 @@ func (l *Loop) steer(ctx context.Context, v *live, kind string, said any, text s
 		l.end(ctx, v)
 	}
 }
+
+// Message returns the payload of a ruling that says something.
+func Message(text string) json.RawMessage { return mustJSON(map[string]string{"message": text}) }

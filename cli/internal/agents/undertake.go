@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ type undertakeFlags struct {
 	model, cwd, check            string
 	budget, resume               string
 	maxTokens                    int64
-	plain                        bool
+	plain, ascii                 bool
 	givenTree                    bool
 }
 
@@ -102,6 +103,7 @@ costs nothing. Codex does not tell what it costs: its tokens are priced as model
 	flags.BoolVar(&f.again, "new", false, "begin, although there is unfinished work in the folder")
 	flags.BoolVar(&f.trust, "trust-agent", false, "also drive an agent that cannot ask for permission")
 	flags.BoolVar(&f.plain, "plain", false, "one line for each event, as without a terminal")
+	flags.BoolVar(&f.ascii, "ascii", false, "draw the terminal's screen with ASCII only")
 	flags.BoolVar(&f.noWait, "no-wait", false, "end when your move is waited for (exit code 3); refuse what only you can allow")
 	flags.StringArrayVar(&f.allow, "allow", nil, "a `pattern` of what is allowed (repeatable)")
 	flags.StringArrayVar(&f.deny, "deny", nil, "a `pattern` of what is denied (repeatable)")
@@ -131,22 +133,32 @@ func (f *undertakeFlags) undertake(ctx context.Context, a *command.App, args []s
 	}
 	defer e[0].Close()
 	w := &work{App: a, flags: f, engine: e[0]}
-	if f.resume != "" {
+	defer w.unlock()
+	terminal := f.terminal(a)
+	switch {
+	case f.resume != "":
 		err = w.goOn(ctx, args)
-	} else {
+	case terminal != nil && len(args) == 0: // the screen asks what is to be done
+		var cwd string
+		if cwd, err = w.folder(); err == nil {
+			err = w.unfinished(ctx, cwd)
+		}
+	default:
 		err = w.begin(ctx, args)
 	}
 	if err != nil {
 		return err
 	}
-	defer w.unlock()
 	own := f.permitFlags
 	own.machine = "" // --machine names that of the undertaking
 	c, err := own.configOn(a, e[0], rules)
 	if err != nil {
 		return err
 	}
-	return w.carryOn(ctx, undertaking.Config{Permit: c})
+	if terminal != nil {
+		return w.onScreen(ctx, terminal, undertaking.Config{Permit: c})
+	}
+	return w.carryOn(ctx, undertaking.Config{Permit: c}, args)
 }
 
 // agentNamed returns an agent by its name.
@@ -210,24 +222,38 @@ func (w *work) lock(cwd string) (err error) {
 
 // begin starts a session about a specification.
 func (w *work) begin(ctx context.Context, args []string) error {
-	f := w.flags
-	if f.solo && f.manager+f.verifier != "" {
+	if f := w.flags; f.solo && f.manager+f.verifier != "" {
 		return command.Usage("--solo has no manager and no verifiers: leave out --manager-agent and --verifier-agent")
 	}
 	text, err := w.spec(args)
 	if err != nil {
 		return err
 	}
-	cwd, err := filepath.Abs(cmp.Or(f.cwd, "."))
+	cwd, err := w.folder()
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(cwd); err != nil || !info.IsDir() {
-		return command.Usage("--cwd %s is no folder", f.cwd)
-	}
-	if err := w.unfinished(ctx, cwd); err != nil {
+	if err := w.unfinished(ctx, cwd); err != nil || w.session != nil {
 		return err
 	}
+	return w.start(ctx, text, cwd)
+}
+
+// folder returns the folder to work in.
+func (w *work) folder() (string, error) {
+	cwd, err := filepath.Abs(cmp.Or(w.flags.cwd, "."))
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(cwd); err != nil || !info.IsDir() {
+		return "", command.Usage("--cwd %s is no folder", w.flags.cwd)
+	}
+	return cwd, nil
+}
+
+// start starts a session about a text in a folder.
+func (w *work) start(ctx context.Context, text, cwd string) error {
+	f := w.flags
 	m, err := w.machine()
 	if err != nil {
 		return err
@@ -381,14 +407,14 @@ func pinned(m *machine.Machine, agents map[string]string, limit exact.Money, tok
 	return json.Marshal(def)
 }
 
-// carryOn drives the undertaking until it ends.
-func (w *work) carryOn(ctx context.Context, c undertaking.Config) error {
+// config completes what the undertaking is carried on with.
+func (w *work) config(ctx context.Context, c undertaking.Config) (undertaking.Config, error) {
 	c.Runner, c.Session, c.Cwd, c.Model, c.Trust, c.NoWait = w.engine.Runner, w.id, w.cwd, w.flags.model, w.flags.trust, w.flags.noWait
 	c.Agent = func(name string) (agent.Agent, error) { return agentNamed(w.App, name) }
 	c.Now, c.Actor = command.Clock, command.LocalActor()
 	prices, err := w.PriceTable()
 	if err != nil {
-		return err
+		return c, err
 	}
 	c.Price = func(model string, u specialist.Usage) (exact.Money, bool) {
 		p, known := prices.Find(model)
@@ -397,18 +423,33 @@ func (w *work) carryOn(ctx context.Context, c undertaking.Config) error {
 		}
 		return p.Cost(u), known
 	}
-	out := &lines{w.Out}
-	c.Tell = out.write
 	dir := w.dumps()
 	c.Saved = func(s undertaking.State) { w.dump(ctx, dir, s) }
 	w.SessionID, w.GoesOn = w.id.String(), w.Command("undertake", nil, "--resume", w.id.String())
+	return c, nil
+}
+
+// carryOn drives the undertaking until it ends, and writes a line for each event.
+func (w *work) carryOn(ctx context.Context, c undertaking.Config, args []string) error {
+	c, err := w.config(ctx, c)
+	if err != nil {
+		return err
+	}
+	out := &lines{out: w.Out}
+	c.Tell = out.write
 	fmt.Fprintf(w.Out, "undertaking %s in %s\n", w.id, near(w.cwd))
 	loop := undertaking.New(c)
-	w.listen(ctx)
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	if !c.NoWait && (len(args) == 0 || args[0] != "-") {
+		w.listen(ctx, loop, leave)
+	}
 	s, _, err := loop.Run(ctx)
 	switch {
 	case errors.Is(err, undertaking.ErrWaits):
 		return command.Hinted(command.Fail(command.ExitHuman, errors.New("your move is waited for")), "%s, then %s", w.Command("decide", []string{w.id.String()}), w.Command("undertake", nil, "--resume", w.id.String()))
+	case ctx.Err() != nil && w.Ctx.Err() == nil: // by /quit
+		return command.Fail(command.ExitInterrupted, context.Canceled)
 	case err != nil:
 		return err
 	}
@@ -449,7 +490,10 @@ func (w *work) ended(s *session.Session) error {
 }
 
 // lines writes what happens, one line for each event.
-type lines struct{ out io.Writer }
+type lines struct {
+	mu  sync.Mutex
+	out io.Writer
+}
 
 func (l *lines) write(of undertaking.Line) {
 	words := []string{of.At.Local().Format("15:04:05"), of.State}
@@ -459,5 +503,7 @@ func (l *lines) write(of undertaking.Line) {
 			words = append(words, fmt.Sprintf("%d%%", of.Pct))
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	fmt.Fprintln(l.out, render.Clean(strings.Join(append(words, of.Text), " ")))
 }

@@ -55,7 +55,8 @@ func (w *work) open(ctx context.Context, cwd string) (list []*session.Session, e
 	return list, nil
 }
 
-// unfinished returns an error if there is unfinished work in a folder.
+// unfinished returns an error if there is unfinished work in a folder; on a terminal the human
+// chooses what becomes of it.
 func (w *work) unfinished(ctx context.Context, cwd string) error {
 	if w.flags.again {
 		return nil
@@ -65,9 +66,40 @@ func (w *work) unfinished(ctx context.Context, cwd string) error {
 		return err
 	}
 	w.list(list)
+	if w.flags.terminal(w.App) != nil {
+		return w.chooseUnfinished(ctx, list[0])
+	}
 	id := []string{list[0].ID.String()}
 	return command.Hinted(errors.New("there is unfinished work in this folder"), "%s goes on, %s ends it, --new begins beside it",
 		w.Command("undertake", nil, "--resume", id[0]), w.Command("cancel", id, "--note", "WHY"))
+}
+
+// chooseUnfinished asks what becomes of unfinished work: to go on with it, to look at it, to end
+// it, or to begin beside it.
+func (w *work) chooseUnfinished(ctx context.Context, s *session.Session) error {
+	for {
+		fmt.Fprint(w.Err, "There is unfinished work in this folder: (r)esume the newest, (l)ook at it, (e)nd it, begin a (n)ew one, or (q)uit? ")
+		line, err := bufio.NewReader(w.In).ReadString('\n')
+		if err != nil {
+			return command.Fail(command.ExitInterrupted, context.Canceled)
+		}
+		switch strings.TrimSpace(line) {
+		case "r", "resume":
+			w.flags.resume = s.ID.String()
+			return w.goOn(ctx, nil)
+		case "l", "look":
+			if err := w.status(ctx, []string{s.ID.String()}, false); err != nil {
+				return err
+			}
+		case "e", "end":
+			_, err := w.engine.Stop(ctx, s.ID, runner.Stopping{Note: "ended by who began another", Actor: *command.LocalActor()})
+			return err
+		case "n", "new":
+			return nil
+		case "q", "quit":
+			return command.Fail(command.ExitFailure, errors.New("nothing was begun"))
+		}
+	}
 }
 
 func (w *work) list(list []*session.Session) {
@@ -186,27 +218,6 @@ func (w *work) dump(ctx context.Context, dir string, u undertaking.State) {
 
 func warnUndertake(a *command.App, err error) {
 	fmt.Fprintln(a.Err, "warning: "+render.Clean(err.Error()))
-}
-
-// listen says what is typed: at a terminal only, since nobody else types.
-func (w *work) listen(ctx context.Context) {
-	if !render.IsTerminal(w.In) {
-		return
-	}
-	go func() {
-		lines := bufio.NewScanner(w.In)
-		for lines.Scan() && ctx.Err() == nil {
-			text := strings.TrimSpace(lines.Text())
-			if text == "" {
-				continue
-			}
-			if told, err := w.say(ctx, w.id, text); err != nil {
-				warnUndertake(w.App, err)
-			} else {
-				fmt.Fprintln(w.Out, told)
-			}
-		}
-	}()
 }
 
 func (w *work) say(ctx context.Context, id specialist.SessionID, text string) (string, error) {

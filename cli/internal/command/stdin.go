@@ -3,6 +3,9 @@ package command
 import (
 	"context"
 	"io"
+	"os"
+
+	"github.com/dialai/dialai/cli/internal/render"
 )
 
 // An input is the program's standard input. A read of a terminal or a pipe cannot be
@@ -50,6 +53,19 @@ const readAhead = 64 << 10
 
 // NewInput returns the standard input of a call.
 func NewInput(ctx context.Context, from io.Reader) io.Reader { return &input{ctx: ctx, from: from} }
+
+// Terminal returns the terminal that a standard input is, nil if it is none. What is read from it
+// itself ends with the process only.
+func Terminal(stdin io.Reader) *os.File {
+	in, ok := stdin.(*input)
+	if !ok {
+		return nil
+	}
+	if file, ok := in.from.(*os.File); ok && render.IsTerminal(file) {
+		return file
+	}
+	return nil
+}
 
 // Read reads as the reader beneath does, until the context ends.
 func (in *input) Read(p []byte) (int, error) {
