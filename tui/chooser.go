@@ -92,8 +92,8 @@ func (m *model) writing(k tea.KeyPressMsg, name string) tea.Cmd {
 	return nil
 }
 
-// lines draws the overlay.
-func (c *chooser) lines(look style, width int) (lines []string, cursor int) {
+// lines draws the overlay, with at most so many choices: those around the one that is marked.
+func (c *chooser) lines(look style, width, most int) (lines []string, cursor int) {
 	if c.writing {
 		of := c.list[c.at]
 		line, column := c.entry.shown(width - 2)
@@ -104,7 +104,11 @@ func (c *chooser) lines(look style, width int) (lines []string, cursor int) {
 		return []string{look.bold(of.ruling.Transition) + ", " + what, "> " + line}, column + 2
 	}
 	lines = append(lines, look.bold("Which move? Up, Down, 1 to 9, Enter; Esc goes back"))
+	from := min(max(0, c.at-most/2), max(0, len(c.list)-most))
 	for i, one := range c.list {
+		if i < from || i >= from+most {
+			continue
+		}
 		text := pad(one.text(i, look), width)
 		if i == c.at {
 			text = look.invert(text)

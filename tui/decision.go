@@ -113,7 +113,7 @@ type choice struct {
 }
 
 func (c choice) text(i int, look style) string {
-	return fmt.Sprintf("%d. %s%s%s", i+1, c.ruling.Transition, look.dot(), clean(c.about))
+	return fmt.Sprintf("%d. %s%s%s", i+1, c.ruling.Transition, look.dot(), flat(c.about))
 }
 
 // choicesOf returns what may be chosen now.

@@ -150,3 +150,11 @@ func judged(t testing.TB) *works {
 	w.move("verifier-b", "incomplete", `{"message":"The header is missing.","findings":[{"text":"no header","evidence":"head -1"}]}`)
 	return w
 }
+
+// withdraw ends an ask.
+func (w *works) withdraw(as, code, note string) {
+	w.Helper()
+	if _, err := w.r.Withdraw(w.Context(), runner.Withdrawal{SessionID: w.s.ID, RoundID: w.s.Key().ID(), SpecialistID: machine.SpecialistID(as), Code: code, Note: note}); err != nil {
+		w.Fatal(err)
+	}
+}

@@ -23,7 +23,7 @@ func clean(s string) string {
 			return r
 		case r == '\t':
 			return ' '
-		case r < ' ' || r == 0x7f:
+		case r < ' ' || r >= 0x7f && r < 0xa0:
 			return -1
 		case text.Disguises(r):
 			return '�'
@@ -31,6 +31,9 @@ func clean(s string) string {
 		return r
 	}, s)
 }
+
+// flat returns text from outside fit for one line.
+func flat(s string) string { return strings.ReplaceAll(clean(s), "\n", " ") }
 
 // wrap breaks text into lines of at most width columns.
 func wrap(s string, width int) []string {
@@ -69,6 +72,7 @@ func spoken(who, s string, look style) para {
 
 // fixed is one line, cut where it is too long.
 func fixed(s string) para {
+	s = strings.ReplaceAll(s, "\n", " ")
 	return func(width int) []string { return []string{ansi.Truncate(s, width, "…")} }
 }
 

@@ -232,7 +232,7 @@ func lineOf(l undertaking.Line) string {
 	if l.Pct >= 0 && l.Worker != "" {
 		words = append(words, fmt.Sprintf("%d%%", l.Pct))
 	}
-	return strings.ReplaceAll(clean(strings.Join(append(words, l.Text), " ")), "\n", " ")
+	return flat(strings.Join(append(words, l.Text), " "))
 }
 
 // leavingBody says what is saved.
@@ -242,7 +242,7 @@ func leavingBody(n Now, watch bool) []para {
 	}
 	return []para{
 		blank, prose("The agents' sessions are closed, and everything is in the store: moves, words, records, costs."), blank,
-		prose("dialai undertake --resume " + n.Session.ID.String() + " goes on."), blank, prose("Ctrl-C again leaves, any other key stays."),
+		prose("dialai undertake --resume " + shortID(n.Session) + " goes on."), blank, prose("Ctrl-C again leaves, any other key stays."),
 	}
 }
 
@@ -262,7 +262,7 @@ func overBody(n Now, problem error, look style) []para {
 		}
 	}
 	if s.Status == session.Stopped && !s.State.Final {
-		body = append(body, blank, prose("dialai resume "+s.ID.String()+", then dialai undertake --resume "+s.ID.String()+", goes on."))
+		body = append(body, blank, prose("dialai resume "+shortID(s)+", then dialai undertake --resume "+shortID(s)+", goes on."))
 	}
 	return append(body, blank, prose("Any key leaves."))
 }
@@ -273,3 +273,6 @@ func orWord(text, otherwise string) string {
 	}
 	return text
 }
+
+// shortID is how a session is named in commands.
+func shortID(s *session.Session) string { return s.ID.String()[:8] }

@@ -98,7 +98,9 @@ func New(ctx context.Context, c Config) *Screen {
 func (s *Screen) Show(n Now) { s.pending.put(func(to *news) { to.now = &n }) }
 
 // Line notes what has happened.
-func (s *Screen) Line(l undertaking.Line) { s.pending.put(func(to *news) { to.lines = append(to.lines, l) }) }
+func (s *Screen) Line(l undertaking.Line) {
+	s.pending.put(func(to *news) { to.lines = append(to.lines, l) })
+}
 
 // End says that the undertaking has ended or cannot go on, and with what problem.
 func (s *Screen) End(n Now, problem error) {

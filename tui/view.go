@@ -30,7 +30,7 @@ func (m *model) title() string {
 	if m.now.Session == nil {
 		return "dialai"
 	}
-	title := "dialai: " + clean(input(m.now.Session, "task"))
+	title := "dialai: " + flat(input(m.now.Session, "task"))
 	if movesNow(m.now) != "" {
 		title = "! " + title
 	}
@@ -110,7 +110,7 @@ func (m *model) keepActive(body []para, width, height int) *anchor {
 func (m *model) footer(width int) (lines []string, x, row int) {
 	x = -1
 	if m.chooser != nil {
-		of, column := m.chooser.lines(m.style, width)
+		of, column := m.chooser.lines(m.style, width, max(3, m.height-9))
 		if column >= 0 {
 			x, row = column, len(of)-1
 		}
@@ -123,7 +123,7 @@ func (m *model) footer(width int) (lines []string, x, row int) {
 		}
 	}
 	if m.said != "" {
-		lines = append(lines, m.style.bold(clean(m.said)))
+		lines = append(lines, m.style.bold(flat(m.said)))
 	}
 	return append(lines, statusLine(m.now, m.style, width)), x, row
 }
@@ -137,7 +137,7 @@ func (m *model) voice(int) string {
 	if line == "" && m.now.Session != nil && m.screen() != decision {
 		fact = m.now.Session.State.Prompt
 	}
-	return strings.TrimSpace(line + " " + strings.ReplaceAll(clean(fact), "\n", " "))
+	return strings.TrimSpace(line + " " + flat(fact))
 }
 
 // entryLine is the line in which is typed; "" where nobody can type, or nothing is typed and

@@ -81,7 +81,7 @@ func doing(w *undertaking.Worker) string {
 // is always seen.
 func checklist(list []undertaking.Task, look style) (body []para) {
 	for _, t := range list {
-		text := look.mark(t.Status) + " " + strings.ReplaceAll(clean(t.Text), "\n", " ")
+		text := look.mark(t.Status) + " " + flat(t.Text)
 		if t.Status == "active" {
 			text = look.bold(text)
 		}

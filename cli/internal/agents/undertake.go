@@ -375,36 +375,39 @@ func (f *undertakeFlags) agents() map[string]string {
 	return list
 }
 
-// pinned returns the text of a machine whose specialists are agents, with a budget.
+// pinned returns the text of a machine whose specialists are agents, with a budget. All else stays
+// as it is written.
 func pinned(m *machine.Machine, agents map[string]string, limit exact.Money, tokens int64) ([]byte, error) {
-	var def map[string]any
-	numbers := json.NewDecoder(bytes.NewReader(m.JSON()))
-	numbers.UseNumber()
-	if err := numbers.Decode(&def); err != nil {
+	def := jsontext.ReadObject(m.JSON())
+	var list []jsontext.Object
+	if err := json.Unmarshal(def.Get("specialists"), &list); err != nil {
 		return nil, err
 	}
-	list, _ := def["specialists"].([]any)
-	for _, one := range list {
-		s, _ := one.(map[string]any)
-		if id, _ := s["specialistId"].(string); agents[id] != "" {
-			s["agent"] = agents[id]
+	for i := range list {
+		var id string
+		if json.Unmarshal(list[i].Get("specialistId"), &id) == nil && agents[id] != "" {
+			list[i] = with(list[i], "agent", agents[id])
 		}
 	}
-	guards, _ := def["guards"].(map[string]any)
-	if guards == nil {
-		guards = map[string]any{}
-		def["guards"] = guards
+	guards := jsontext.ReadObject(def.Get("guards"))
+	budget := jsontext.ReadObject(guards.Get("budget"))
+	if len(budget.Members()) == 0 {
+		budget = with(budget, "default_estimate_usd", 0)
 	}
-	budget, _ := guards["budget"].(map[string]any)
-	if budget == nil {
-		budget = map[string]any{"default_estimate_usd": 0}
-		guards["budget"] = budget
-	}
-	budget["hard_limit_usd"] = json.Number(limit.String())
+	budget = with(budget, "hard_limit_usd", json.Number(limit.String()))
 	if tokens > 0 {
-		budget["hard_limit_tokens"] = tokens
+		budget = with(budget, "hard_limit_tokens", tokens)
 	}
-	return json.Marshal(def)
+	return with(with(def, "specialists", list), "guards", with(guards, "budget", budget)).JSON(), nil
+}
+
+// with returns an object with a member that is set.
+func with(o jsontext.Object, name string, value any) jsontext.Object {
+	text, err := jsontext.Marshal(value)
+	if err != nil {
+		panic("agents: " + err.Error()) // never: values are texts, numbers and objects
+	}
+	return o.With([]jsontext.Member{{Name: name, Value: text}})
 }
 
 // config completes what the undertaking is carried on with.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -178,8 +179,10 @@ type sight struct {
 	state         string
 }
 
-// lines tells what the logs have that was not told: the moves, and what the agents did.
+// lines tells what the logs have that was not told: the moves, and what the agents did, by their
+// times.
 func (v *sight) lines(ctx context.Context, s *session.Session, tell func(undertaking.Line)) error {
+	var news []undertaking.Line
 	for rec, err := range v.engine.Store.Records(ctx, s.ID, v.seq+1) {
 		if err != nil {
 			return err
@@ -189,9 +192,11 @@ func (v *sight) lines(ctx context.Context, s *session.Session, tell func(underta
 			return err
 		}
 		for _, e := range events {
-			if e.Seq > v.seq {
-				v.seq = e.Seq
-				v.tellMove(e, tell)
+			if e.Seq <= v.seq {
+				continue
+			}
+			if v.seq = e.Seq; e.Kind == session.KindExecuted {
+				news = append(news, moveLine(e))
 			}
 		}
 	}
@@ -201,29 +206,32 @@ func (v *sight) lines(ctx context.Context, s *session.Session, tell func(underta
 		}
 		v.agentSeq = e.Seq
 		if line, told := agentLine(e); told {
-			line.State = v.state
-			tell(line)
+			news = append(news, line)
 		}
+	}
+	slices.SortStableFunc(news, func(a, b undertaking.Line) int { return a.At.Compare(b.At) })
+	for _, line := range news {
+		if line.State != "" {
+			v.state = line.State
+		}
+		line.State = v.state
+		tell(line)
 	}
 	return nil
 }
 
-// tellMove tells a move that was executed.
-func (v *sight) tellMove(e session.Raw, tell func(undertaking.Line)) {
-	if e.Kind != session.KindExecuted {
-		return
-	}
+// moveLine says which move was executed, and what it led to.
+func moveLine(e session.Raw) undertaking.Line {
 	var d struct {
-		SpecialistID, FromState, ToState, TransitionName string
-		MetaJSON                                         struct{ Message string }
+		SpecialistID, ToState, TransitionName string
+		MetaJSON                              struct{ Message string }
 	}
 	_ = json.Unmarshal(e.Data, &d) // what cannot be read is missing
 	text := d.SpecialistID + " " + d.TransitionName + " → " + d.ToState
 	if d.MetaJSON.Message != "" {
 		text += ": " + d.MetaJSON.Message
 	}
-	v.state = d.ToState
-	tell(undertaking.Line{At: e.At.Time(), State: d.FromState, Pct: -1, Text: text})
+	return undertaking.Line{At: e.At.Time(), State: d.ToState, Pct: -1, Text: text}
 }
 
 // agentLine says what an agent did, of what people watch.
