@@ -146,9 +146,12 @@ func undertakingIn(t *testing.T, turns string) bench {
 }
 
 // dialai runs a command in it.
-func (d bench) dialai(args ...string) (string, int) {
+func (d bench) dialai(args ...string) (string, int) { return d.dialaiOn("d.db", args...) }
+
+// dialaiOn runs a command on a store.
+func (d bench) dialaiOn(store string, args ...string) (string, int) {
 	d.Helper()
-	cmd := exec.Command(program, append(args, "--store", "d.db")...)
+	cmd := exec.Command(program, append(args, "--store", store)...)
 	cmd.Dir = d.dir
 	out, err := cmd.CombinedOutput()
 	if _, exited := err.(*exec.ExitError); err != nil && !exited {
@@ -173,4 +176,14 @@ func (d bench) status() (list []standing) {
 		d.Fatalf("%v\n%s", err, out)
 	}
 	return list
+}
+
+// statusOf returns what status says of an undertaking.
+func (d bench) statusOf(store, id string) (s standing) {
+	d.Helper()
+	out, _ := d.dialaiOn(store, "status", id, "--json")
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		d.Fatalf("%v\n%s", err, out)
+	}
+	return s
 }

@@ -167,9 +167,24 @@ func (v *lines) allowedBy(allow []Pattern, every bool) bool {
 	case v.strange || v.unclear || v.sent:
 		return false
 	}
-	return !slices.ContainsFunc(v.commands, func(c command) bool {
-		return len(c.words) == 0 || c.assigns || c.redirected || !slices.ContainsFunc(allow, func(p Pattern) bool { return p.allows(c) })
-	})
+	for _, c := range v.commands {
+		if wraps(c) {
+			continue // what it wraps is a command of its own here
+		}
+		if len(c.words) == 0 || c.assigns || c.redirected || !slices.ContainsFunc(allow, func(p Pattern) bool { return p.allows(c) }) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(v.commands, func(c command) bool { return !wraps(c) })
+}
+
+// wrappers are the system's own shells; one that the path finds may be another.
+var wrappers = set("/bin/sh /bin/bash /bin/zsh /usr/bin/sh /usr/bin/bash /usr/bin/zsh")
+
+// wraps reports whether a command is a shell of the system that runs one literal line, which was
+// read, and nothing else: Codex has each of its lines run so.
+func wraps(c command) bool {
+	return len(c.words) == 3 && c.code == 2 && !c.assigns && !c.redirected && wrappers[c.words[0].text] && (c.words[1].text == "-c" || c.words[1].text == "-lc") && c.words[2].known
 }
 
 // allows reports whether a pattern allows a command: what it says must be in the words before

@@ -89,3 +89,34 @@ func TestToolNames(t *testing.T) {
 		t.Error("no pattern is about no tool")
 	}
 }
+
+// TestListedWrapped: a line that a shell of the system runs, as Codex has it, is listed as the line
+// itself; anything else about the shell is not.
+func TestListedWrapped(t *testing.T) {
+	p := newPlace(t)
+	p.settings.Rules = rules(t, []string{"Bash(git status*)", "Bash(printf*)"}, []string{"Bash(git push*)"})
+	for line, want := range map[string]string{
+		`/bin/bash -lc 'git status -s'`:                  "allow",
+		`/bin/bash -lc 'git status; printf a'`:           "allow",
+		`/bin/sh -c "printf a"`:                          "allow",
+		`/bin/bash -lc 'git status; make'`:               "",
+		`/bin/bash -lc 'printf a > a.txt'`:               "",
+		`/bin/bash -lc 'git push'`:                       "deny",
+		`/bin/bash -lc "printf $X"`:                      "",
+		`/bin/bash -lc ''`:                               "",
+		`/bin/bash -lc 'printf a' x`:                     "",
+		`/bin/bash --rcfile x -c 'printf a'`:             "",
+		`/bin/bash -ic 'printf a'`:                       "",
+		`bash -lc 'printf a'`:                            "",
+		`./bash -lc 'printf a'`:                          "",
+		`BASH_ENV=x /bin/bash -lc 'printf a'`:            "",
+		`/bin/bash -lc 'printf a' < x`:                   "",
+		`/bin/bash -lc '/bin/bash -lc "printf a"'`:       "allow",
+		`/bin/bash -lc 'bash -lc "printf a"'`:            "",
+		`/bin/bash -lc 'printf a'; /bin/bash -lc 'make'`: "",
+	} {
+		if f := p.lookAt(t, "exec_command", map[string]string{"command": line}); f.Listed != want {
+			t.Errorf("%s is %q, want %q", line, f.Listed, want)
+		}
+	}
+}

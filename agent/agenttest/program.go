@@ -1,6 +1,7 @@
 package agenttest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -42,4 +43,15 @@ func ClaudeEnv(s *Server, home string) []string {
 		"HOME=" + home, "CLAUDE_CONFIG_DIR=" + filepath.Join(home, ".claude"), "ANTHROPIC_BASE_URL=" + s.URL, "ANTHROPIC_API_KEY=dummy",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
 	}
+}
+
+// CodexEnv returns what Codex needs in its environment to ask a server of the test, for its
+// configuration in a folder, which it writes there.
+func CodexEnv(t testing.TB, s *Server, home string) []string {
+	t.Helper()
+	config := fmt.Sprintf("model = \"of-the-test\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = \"%s/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 0\nstream_max_retries = 0\n", s.URL)
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"HOME=" + home, "CODEX_HOME=" + home, "FAKE_KEY=dummy"}
 }

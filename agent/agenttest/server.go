@@ -83,6 +83,9 @@ type Request struct {
 // A Server answers as a provider does. It may be used concurrently.
 type Server struct {
 	URL string // http://127.0.0.1:PORT
+	// Answer returns the step that answers a request, and whether it does; what it does not, and
+	// all if it is nil, is answered as the prompt says. It is set before anybody asks.
+	Answer func(Request) (Step, bool)
 
 	mu       sync.Mutex
 	requests []Request
@@ -144,6 +147,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	req.Since = since(talk)
 	n := s.note(req)
 	step := next(talk)
+	if s.Answer != nil {
+		if own, answers := s.Answer(req); answers {
+			step = own.filled()
+		}
+	}
 	if step.Millis > 0 {
 		timer := time.NewTimer(time.Duration(step.Millis) * time.Millisecond)
 		defer timer.Stop()

@@ -30,12 +30,7 @@ func setup(t *testing.T) *fixture {
 	t.Parallel()
 	path := agenttest.Program(t, "codex")
 	s := agenttest.Start(t)
-	home := t.TempDir()
-	config := fmt.Sprintf("model = \"of-the-test\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = \"%s/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 0\nstream_max_retries = 0\n", s.URL)
-	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return &fixture{Server: s, agent: codex.New(path, "HOME="+home, "CODEX_HOME="+home, "FAKE_KEY=dummy"), spec: agent.Spec{
+	return &fixture{Server: s, agent: codex.New(path, agenttest.CodexEnv(t, s, t.TempDir())...), spec: agent.Spec{
 		ID: agenttest.ID(t), Cwd: t.TempDir(), SystemPrompt: "You are number one.",
 		Tools: []agent.Tool{{Name: "submit", Description: "Submit a move.", InputSchema: json.RawMessage(`{"type":"object","properties":{"transition":{"type":"string"}}}`)}},
 	}}
