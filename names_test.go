@@ -49,6 +49,7 @@ var offered = map[string]string{
 	"agent/agenttest.All":       "tests of programs that drive coding agents",
 	"agent/agenttest.Allow":     "tests of programs that drive coding agents",
 	"agent/agenttest.ClaudeEnv": "tests of programs that drive coding agents",
+	"agent/agenttest.CodexEnv":  "tests of programs that drive coding agents",
 	"agent/agenttest.ID":        "tests of programs that drive coding agents",
 	"agent/agenttest.Open":      "tests of programs that drive coding agents",
 	"agent/agenttest.Program":   "tests of programs that drive coding agents",
