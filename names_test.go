@@ -46,16 +46,17 @@ var offered = map[string]string{
 
 	"runner.PartDecide": "a part of a step among others, for who traces them",
 
-	"agent/agenttest.All":       "tests of programs that drive coding agents",
-	"agent/agenttest.Allow":     "tests of programs that drive coding agents",
-	"agent/agenttest.ClaudeEnv": "tests of programs that drive coding agents",
-	"agent/agenttest.CodexEnv":  "tests of programs that drive coding agents",
-	"agent/agenttest.ID":        "tests of programs that drive coding agents",
-	"agent/agenttest.Open":      "tests of programs that drive coding agents",
-	"agent/agenttest.Program":   "tests of programs that drive coding agents",
-	"agent/agenttest.Prompt":    "tests of programs that drive coding agents",
-	"agent/agenttest.Start":     "tests of programs that drive coding agents",
-	"agent/agenttest.Uses":      "tests of programs that drive coding agents",
+	"agent/agenttest.All":        "tests of programs that drive coding agents",
+	"agent/agenttest.Allow":      "tests of programs that drive coding agents",
+	"agent/agenttest.ClaudeEnv":  "tests of programs that drive coding agents",
+	"agent/agenttest.CodexEnv":   "tests of programs that drive coding agents",
+	"agent/agenttest.Documented": "tests of programs that drive coding agents",
+	"agent/agenttest.ID":         "tests of programs that drive coding agents",
+	"agent/agenttest.Open":       "tests of programs that drive coding agents",
+	"agent/agenttest.Program":    "tests of programs that drive coding agents",
+	"agent/agenttest.Prompt":     "tests of programs that drive coding agents",
+	"agent/agenttest.Start":      "tests of programs that drive coding agents",
+	"agent/agenttest.Uses":       "tests of programs that drive coding agents",
 
 	"client.Now": "calls a server: see its example",
 

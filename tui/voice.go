@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -34,7 +35,7 @@ var voices = []voice{
 		if w == nil || w.Level == "" || n.State.Name == "checking" {
 			return "", false
 		}
-		return fmt.Sprintf("%s, hand-over at 85", percent(w)), true
+		return fmt.Sprintf("%s, hand-over at %d", percent(w), cmp.Or(w.Hard, 85)), true
 	}},
 	{"Speak, mortal.", func(n Now) (string, bool) {
 		return "Enter says it, F1 helps", n.State.Name == "briefing" && len(n.Session.History()) == 0

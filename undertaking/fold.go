@@ -233,6 +233,7 @@ func foldOpened(s *State, a who, e entry) {
 		HeadBefore, TreeBefore string
 		Since, Told            int32
 		Fresh                  bool
+		Hard                   int
 	}](e.Data)
 	if list := s.sessions(a.As); a.As != "" && a.Number == len(list)+1 {
 		s.setSessions(a.As, append(slices.Clone(list), Worker{As: a.As, Number: a.Number, Agent: d.Agent, HeadBefore: d.HeadBefore, TreeBefore: d.TreeBefore, Since: d.Since, Told: d.Told}))
@@ -242,7 +243,7 @@ func foldOpened(s *State, a who, e entry) {
 	}
 	s.change(a, e.At, func(w *Worker) {
 		w.AgentSession, w.Model, w.Open, w.Turn, w.Tool, w.Subagents, w.Lost = d.AgentSession, d.Model, true, false, "", nil, ""
-		if d.Fresh {
+		if w.Hard = d.Hard; d.Fresh {
 			w.Failures = 0
 		}
 		if w.Opened++; w.Opened > 1 {

@@ -126,9 +126,9 @@ func (l *Loop) used(ctx context.Context, v *live, u agent.Usage) bool {
 		v.cost.USD = l.priced(v, u.Tokens)
 	}
 	if w := l.state.agent(v.who); !u.Stale {
-		level, crossed := l.set.Levels.Cross(w.Crossed, u.Used, u.Ceiling)
+		level, crossed := v.levels.Cross(w.Crossed, u.Used, u.Ceiling)
 		if level != "" || crossed != w.Crossed {
-			l.note(about, kindCrossed, crossing{level, crossed, u.Percent(agent.Ceiling), notice(w.As, level, u.Percent(agent.Ceiling), l.set.Levels)})
+			l.note(about, kindCrossed, crossing{level, crossed, u.Percent(agent.Ceiling), notice(w.As, level, u.Percent(agent.Ceiling), v.levels)})
 		}
 		if level != "" {
 			l.tell(v.who, "its context is %d %% full (%s)", u.Percent(agent.Ceiling), level)

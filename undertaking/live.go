@@ -48,8 +48,9 @@ type live struct {
 	said        string    // the last text of the turn
 	batch       batchOf   // the tool uses of its newest message
 	loops       string    // why its ask ends: it goes round
-	prompted    bool      // at least once
-	lost        string    // why it cannot be opened again
+	levels      agent.Levels
+	prompted    bool   // at least once
+	lost        string // why it cannot be opened again
 }
 
 // attend has an agent session work, and hands in what came of it.
@@ -103,6 +104,7 @@ type opening struct {
 	Since      int32  `json:"since,omitempty"` // the round
 	Told       int32  `json:"told,omitempty"`  // the round up to which what was said is for those before it
 	Fresh      bool   `json:"fresh,omitempty"` // it remembers nothing
+	Hard       int    `json:"hard,omitempty"`  // at how full a context it hands over, in per cent
 	HeadBefore string `json:"headBefore,omitempty"`
 	TreeBefore string `json:"treeBefore,omitempty"`
 }
@@ -145,10 +147,23 @@ func (l *Loop) open(ctx context.Context, of who, resume string, more opening) er
 		return errors.Join(context.Cause(ctx), v.session.Close(context.WithoutCancel(ctx)))
 	}
 	l.live[of] = v
+	v.levels = levelsOf(l.set.Levels, more.Capabilities)
+	more.Hard = v.levels.Hard
 	if more.Agent == "" {
 		more.Agent = name
 	}
 	return l.commit(ctx, of, string(agent.KindOpened), more)
+}
+
+// earlier is how many points earlier an agent hands over that may compact its context unasked, or
+// that does not say how full it is until a turn has ended.
+const earlier = 10
+
+func levelsOf(l agent.Levels, c agent.Capabilities) agent.Levels {
+	if !c.BlockCompaction || !c.LiveUsage {
+		l.Hard = max(l.Hard-earlier, l.Soft)
+	}
+	return l
 }
 
 // agentOf returns the name of the agent that a specialist is in an undertaking; "" if its machine

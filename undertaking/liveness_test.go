@@ -175,3 +175,50 @@ func TestSoftBudget(t *testing.T) {
 		t.Errorf("it was told %d times", len(told))
 	}
 }
+
+// TestEarlierHandOver: an agent that may compact its context unasked hands over ten points earlier,
+// and is told so.
+func TestEarlierHandOver(t *testing.T) {
+	a := &filling{}
+	w := begin(t, "")
+	c := w.config(t.Context())
+	c.Agent = func(string) (agent.Agent, error) { return listener{a, w}, nil }
+	_, u, err := undertaking.New(c).Run(t.Context())
+	if !errors.Is(err, undertaking.ErrWaits) {
+		t.Fatal(err)
+	}
+	if worker := u.Workers[0]; worker.Hard != 75 || worker.Gone != "hard" {
+		t.Errorf("the worker is %+v", worker)
+	}
+	has(t, "what it was told", strings.Join(w.heard, "\n"), "Your context is 76 % full. Start nothing new.")
+}
+
+// A filling agent has a full context in its first turn, and hands over in its second; those after
+// it claim that all is done.
+type filling struct {
+	crowd
+	opened, turns int
+}
+
+func (f *filling) Open(ctx context.Context, spec agent.Spec, events chan<- agent.Event) (agent.Session, error) {
+	f.opened++
+	_, err := f.crowd.Open(ctx, spec, events)
+	return f, err
+}
+
+func (f *filling) Send(context.Context, agent.Message) error {
+	submit := func(input string) agent.Body {
+		return agent.ToolCall{ID: fmt.Sprint(f.turns), Tool: "submit", Input: json.RawMessage(input)}
+	}
+	switch f.turns++; {
+	case f.opened > 1:
+		go f.tell(submit(`{"transition":"complete","message":"m","accomplished":["a"],"remaining":[]}`), agent.Done{Outcome: agent.Finished})
+	case f.turns == 1:
+		go f.tell(agent.Usage{Used: 76_000, Window: 100_000, Ceiling: 100_000}, agent.Done{Outcome: agent.Finished})
+	default:
+		go f.tell(submit(`{"transition":"hand_off","message":"m","accomplished":["a"],"remaining":["b"],"context":"c"}`), agent.Done{Outcome: agent.Finished})
+	}
+	return nil
+}
+
+func (f *filling) Answer(context.Context, agent.Reply) error { return nil }

@@ -94,6 +94,7 @@ type Worker struct {
 	Candidate    *Move           `json:"candidate,omitempty"` // the move of the turn, which is handed in when it ends
 	Usage        agent.Usage     `json:"usage"`
 	Crossed      agent.Crossed   `json:"crossed,omitzero"`
+	Hard         int             `json:"hard,omitempty"`   // at how many per cent it hands over; 0 if the log does not say
 	Level        agent.Level     `json:"level,omitempty"`  // the strictest it was told of
 	Notice       string          `json:"notice,omitempty"` // what it is still to be told
 	Compaction   bool            `json:"compaction,omitempty"`

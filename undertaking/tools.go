@@ -65,6 +65,10 @@ func (l *Loop) called(ctx context.Context, v *live, c agent.ToolCall) bool {
 	if err != nil {
 		r.Content = err.Error()
 	}
+	if w := l.state.agent(v.who); w.Notice != "" && c.Parent == "" { // an agent without hooks hears it here
+		r.Notice = w.Notice
+		l.note(v.who, kindNoticed, nil)
+	}
 	l.answer(ctx, v, r)
 	return false
 }

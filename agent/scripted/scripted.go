@@ -62,7 +62,7 @@ func (a *Agent) Check(context.Context) (agent.Info, error) { return a.info(), ni
 
 func (a *Agent) info() agent.Info {
 	return agent.Info{Agent: "scripted:" + a.name, Version: "1", Model: "script", Capabilities: agent.Capabilities{
-		Resume: true, HookNotice: true, Probe: true, LiveUsage: true, Cost: true,
+		Resume: true, HookNotice: true, Probe: true, LiveUsage: true, Cost: true, BlockCompaction: true, // it compacts nothing
 		SubagentIDs: true, SpawnLimits: true, Permission: true,
 	}}
 }

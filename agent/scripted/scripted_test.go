@@ -30,7 +30,7 @@ func TestTurn(t *testing.T) {
 		time.Sleep(time.Hour)
 		h.End()
 		same(t, h.Words(),
-			`opened {"agent":"scripted:s.jsonl","version":"1","model":"script","capabilities":{"resume":true,"hook_notice":true,"block_compaction":false,"probe":true,"live_usage":true,"cost":true,"subagent_ids":true,"spawn_limits":true,"permission":true},"session_id":"scripted-s/orch-1","window":0,"ceiling":0,"resumed":false}`,
+			`opened {"agent":"scripted:s.jsonl","version":"1","model":"script","capabilities":{"resume":true,"hook_notice":true,"block_compaction":true,"probe":true,"live_usage":true,"cost":true,"subagent_ids":true,"spawn_limits":true,"permission":true},"session_id":"scripted-s/orch-1","window":0,"ceiling":0,"resumed":false}`,
 			`receipt {"msg_id":"m1","state":"queued"}`,
 			`turn_started {}`,
 			`receipt {"msg_id":"m1","state":"started"}`,

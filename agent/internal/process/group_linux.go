@@ -113,17 +113,21 @@ func reap(pids []int) {
 
 // Leftovers returns the processes of a session that run, also of one that another run of the
 // host opened.
-func Leftovers(session string) (pids []int) {
+func Leftovers(session string) (pids []int) { return Marked()[session] }
+
+// Marked returns the processes that run of all sessions, by these.
+func Marked() map[string][]int {
+	found := map[string][]int{}
 	for _, pid := range processes() {
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err != nil { // dead, or somebody else's
 			continue
 		}
-		if of, ok := markerIn(env); ok && of == session {
-			pids = append(pids, pid)
+		if of, ok := markerIn(env); ok {
+			found[of] = append(found[of], pid)
 		}
 	}
-	return pids
+	return found
 }
 
 func markerIn(env []byte) (session string, ok bool) {

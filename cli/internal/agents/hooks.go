@@ -26,12 +26,12 @@ const (
 func AgentsCommand(a *command.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "agents", Short: "Connect coding agents",
-		Long:    "Print what connects a coding agent to dialai: the settings with which it asks here.",
-		Example: "  dialai agents hooks claude",
+		Long:    "Look whether coding agents can be driven from here, and print the settings with which\nthey ask here.",
+		Example: "  dialai agents check\n  dialai agents hooks claude",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(hooksCommand(a))
+	cmd.AddCommand(checkCommand(a), hooksCommand(a), relayCommand(a))
 	return cmd
 }
 

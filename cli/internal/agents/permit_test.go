@@ -3,6 +3,8 @@ package agents
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,5 +42,21 @@ func TestInTime(t *testing.T) {
 				t.Errorf("%+v: %q (%v) after %s, want %q after %s", c.flags, a.Behavior, err, time.Since(began), c.want, c.within)
 			}
 		})
+	}
+}
+
+// TestAgentsDocumented: the documentation says what agents can do, and what is done where one
+// cannot, as the command prints it.
+func TestAgentsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/undertakings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "|---|---|---|---|---|\n")
+	rows := strings.Split(table, "\n")
+	for i, x := range abilities {
+		if row := rows[i]; !strings.HasPrefix(row, "| "+x.can+" | ") || !strings.HasSuffix(row, " | "+x.absent+" |") {
+			t.Errorf("row %d is %s\nwant %s … %s", i+1, row, x.can, x.absent)
+		}
 	}
 }

@@ -16,8 +16,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
+	"mvdan.cc/sh/v3/shell"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/agent/acp"
 	"github.com/dialai/dialai/agent/claude"
 	codexagent "github.com/dialai/dialai/agent/codex"
 	"github.com/dialai/dialai/agent/scripted"
@@ -75,8 +77,10 @@ dialai decide, dialai say, or a line typed here answers. What agents ask to be a
 decided as dialai permit does.
 
 An agent is claude (Claude Code) or codex (Codex), whose program is on the path or named
-by DIALAI_CLAUDE_BIN or DIALAI_CODEX_BIN, or scripted:FILE, which follows a script and
-costs nothing. Codex does not tell what it costs: its tokens are priced as models are.`,
+by DIALAI_CLAUDE_BIN or DIALAI_CODEX_BIN; "acp:COMMAND ARGS", any program that speaks the
+Agent Client Protocol; or scripted:FILE, which follows a script and costs nothing. Codex
+does not tell what it costs: its tokens are priced as models are. dialai agents check
+says what each can do.`,
 		Example: `  dialai undertake spec.md --check "go test ./..."
   dialai undertake --solo spec.md --agent scripted:demo.jsonl --cwd work
   dialai undertake --resume`,
@@ -88,7 +92,7 @@ costs nothing. Codex does not tell what it costs: its tokens are priced as model
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.solo, "solo", false, "one worker at a time, and you")
-	flags.StringVar(&f.agent, "agent", claudeName, "the `agent` that works: claude, codex or scripted:FILE")
+	flags.StringVar(&f.agent, "agent", claudeName, "the `agent` that works: claude, codex, acp:COMMAND or scripted:FILE")
 	flags.StringVar(&f.manager, "manager-agent", "", "the `agent` that manages (default: as --agent)")
 	flags.StringVar(&f.verifier, "verifier-agent", "", "the `agent` that judges the work (default: as --agent)")
 	flags.StringVar(&f.model, "model", "", "the agent's `model` (default: the agent's choice)")
@@ -177,10 +181,16 @@ func agentNamed(a *command.App, name string) (agent.Agent, error) {
 	case codex:
 		path, err := program(a, codex, "DIALAI_CODEX_BIN")
 		return codexagent.New(path), err
+	case acpName:
+		words, err := shell.Fields(rest, a.Env)
+		if err != nil || len(words) == 0 {
+			return nil, command.Hinted(command.Usage("the agent %q names no program", name), "acp:COMMAND ARGS, such as \"acp:opencode acp\"")
+		}
+		return acp.New([]string{self(), "agents", "relay"}, words), nil
 	case "dialai":
 		return nil, nil // asked like the others, and answered by the loop
 	}
-	return nil, command.Hinted(command.Usage("there is no agent %q", name), "claude, codex, or scripted:FILE, which follows a script")
+	return nil, command.Hinted(command.Usage("there is no agent %q", name), "claude, codex, acp:COMMAND, or scripted:FILE, which follows a script")
 }
 
 // program returns the path of an agent's program.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/agent/leftover"
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/jsontext"
@@ -135,11 +136,26 @@ func (w *work) goOn(ctx context.Context, args []string) error {
 		return err
 	}
 	fmt.Fprintf(w.Out, "goes on: %s\n", render.Clean(task))
+	w.endLeftovers()
 	if s.Status == session.Running || s.Status == session.NeedsHuman && undertaking.WaitsForOwner(s) {
 		return nil
 	}
 	_, err = w.engine.Resume(ctx, s.ID, runner.ResumeOptions{Actor: command.LocalActor()})
 	return err
+}
+
+// endLeftovers ends what agents have left whose host was killed: nobody else drives this
+// undertaking, since its tree is locked.
+func (w *work) endLeftovers() {
+	for of, pids := range leftover.Running() {
+		if !strings.HasPrefix(of, w.id.String()+"/") {
+			continue
+		}
+		fmt.Fprintf(w.Out, "ends %d processes that %s has left\n", len(pids), strings.TrimPrefix(of, w.id.String()+"/"))
+		if left := leftover.End(of); len(left) > 0 {
+			warnUndertake(w.App, fmt.Errorf("processes could not be ended: %v", left))
+		}
+	}
 }
 
 // which returns the undertaking that --resume names.

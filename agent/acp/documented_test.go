@@ -1,0 +1,9 @@
+package acp
+
+import (
+	"testing"
+
+	"github.com/dialai/dialai/agent/agenttest"
+)
+
+func TestDocumented(t *testing.T) { agenttest.Documented(t, "acp", capabilities) }

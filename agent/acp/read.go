@@ -1,0 +1,247 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dialai/dialai/agent"
+)
+
+// A message is any that the program sends: a request has an id and a method, a notification no
+// id, an answer no method.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params params          `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+type params struct {
+	Session  string   `json:"sessionId"`
+	Update   update   `json:"update"`
+	ToolCall toolCall `json:"toolCall"`
+	Options  []option `json:"options"`
+}
+
+// An update says what happens in a turn.
+type update struct {
+	Kind    string          `json:"sessionUpdate"`
+	Content json.RawMessage `json:"content"`
+	Used    int64           `json:"used"`
+	Size    int64           `json:"size"`
+	Cost    *struct {
+		Amount   float64 `json:"amount"`
+		Currency string  `json:"currency"`
+	} `json:"cost"`
+	toolCall
+}
+
+// A toolCall is a use of one of the agent's tools.
+type toolCall struct {
+	ID       string          `json:"toolCallId"`
+	Title    string          `json:"title"`
+	ToolKind string          `json:"kind"`
+	Status   string          `json:"status"`
+	Input    json.RawMessage `json:"rawInput"`
+	Output   json.RawMessage `json:"rawOutput"`
+}
+
+// A use is one that runs.
+type use struct {
+	toolCall
+	began time.Time
+	told  bool
+}
+
+// line reads one line of the program. What is not known is left alone.
+func (s *session) line(text []byte) {
+	<-s.started
+	var m message
+	if err := json.Unmarshal(text, &m); err != nil && (!json.Valid(text) || text[0] != '{') {
+		s.queue.Tell(agent.Log{Stream: "stdout", Text: s.process.Masked(beginning(string(text)))})
+		return
+	} // else a member that we know has another type now: what could be read is used
+	switch {
+	case m.Method == "" && m.ID != nil:
+		s.answered(m)
+	case m.ID != nil:
+		s.request(string(m.ID), m.Method, m.Params)
+	case m.Method == "session/update" && s.mine(m.Params.Session):
+		s.updated(m.Params.Update)
+	}
+}
+
+// mine reports whether something is about this session, and not of what was before it was gone on
+// with.
+func (s *session) mine(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return id == s.session && !s.replays
+}
+
+func (s *session) answered(m message) {
+	var id int
+	r := reply{Result: m.Result}
+	if json.Unmarshal(m.ID, &id) != nil {
+		return
+	}
+	if len(m.Error) > 0 {
+		_ = json.Unmarshal(m.Error, &r.Error) // null is none
+	}
+	s.mu.Lock()
+	then := s.answers[id]
+	delete(s.answers, id)
+	s.mu.Unlock()
+	if then != nil {
+		then(r)
+	}
+}
+
+func (s *session) updated(u update) {
+	if u.Kind == "agent_message_chunk" {
+		var c struct{ Text string }
+		_ = json.Unmarshal(u.Content, &c) // a picture has no text
+		s.text += c.Text
+		return
+	}
+	switch u.Kind {
+	case "tool_call":
+		s.endText()
+		s.used(u.toolCall)
+	case "tool_call_update":
+		s.used(u.toolCall)
+	case "usage_update":
+		s.measure(u)
+	}
+}
+
+// endText tells the message that was being said, now that something else follows.
+func (s *session) endText() {
+	if strings.TrimSpace(s.text) == "" {
+		s.text = ""
+		return
+	}
+	s.spoken++
+	s.last = s.text
+	s.queue.Tell(agent.Text{Text: s.text, MessageID: fmt.Sprintf("%s-%d", s.session, s.spoken)})
+	s.text = ""
+}
+
+// used tells that a tool is used, once its input is there or it runs, and that it has ended.
+func (s *session) used(c toolCall) {
+	s.mu.Lock()
+	u, known := s.uses[c.ID]
+	if !known {
+		u = use{toolCall: c, began: time.Now()}
+	}
+	u.merge(c)
+	ended := u.Status == "completed" || u.Status == "failed"
+	tell := !u.told && (len(u.Input) > 2 || u.Status == "in_progress" || ended)
+	u.told = u.told || tell
+	if s.uses[c.ID] = u; ended {
+		delete(s.uses, c.ID)
+	}
+	s.mu.Unlock()
+	if u.own(s.spec.Tools) {
+		return // a tool of the host, which it hears of itself
+	}
+	if tell {
+		tool, input := u.what()
+		s.queue.Tell(agent.ToolUse{ID: u.ID, Tool: tool, Input: input})
+	}
+	if ended {
+		s.queue.Tell(agent.ToolDone{ID: u.ID, OK: u.Status == "completed", Millis: time.Since(u.began).Milliseconds(), Output: beginning(textOf(u.Output))})
+	}
+}
+
+// merge takes over what is new.
+func (u *use) merge(c toolCall) {
+	if c.Title != "" {
+		u.Title = c.Title
+	}
+	if c.ToolKind != "" {
+		u.ToolKind = c.ToolKind
+	}
+	if c.Status != "" {
+		u.Status = c.Status
+	}
+	if len(c.Input) > 2 {
+		u.Input = c.Input
+	}
+	if len(c.Output) > 0 {
+		u.Output = c.Output
+	}
+}
+
+// kinds are the names of tools by what the protocol says they do. What says nothing, or deletes or
+// moves, keeps the protocol's name.
+var kinds = map[string]string{"execute": "Bash", "edit": "Edit", "read": "Read", "search": "Grep", "fetch": "WebFetch"}
+
+// what returns what is used, and with which input.
+func (c toolCall) what() (tool string, input json.RawMessage) {
+	tool = kinds[c.ToolKind]
+	if tool == "" {
+		tool = c.ToolKind
+	}
+	if tool == "" || tool == "other" {
+		tool = "other"
+		if c.Title != "" {
+			tool = firstWord(c.Title)
+		}
+	}
+	if input = c.Input; len(input) == 0 {
+		input, _ = json.Marshal(map[string]string{"title": c.Title}) // a text
+	}
+	return tool, input
+}
+
+func firstWord(text string) string {
+	if words := strings.Fields(text); len(words) > 0 {
+		return words[0]
+	}
+	return "other"
+}
+
+// own reports whether a use is that of a tool that the host serves.
+func (c toolCall) own(tools []agent.Tool) bool {
+	if c.ToolKind != "" && c.ToolKind != "other" {
+		return false
+	}
+	for _, t := range tools {
+		if c.Title == "dialai_"+t.Name || c.Title == "mcp__dialai__"+t.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// measure tells how full the context is, if that was said.
+func (s *session) measure(u update) {
+	told := agent.Usage{Used: u.Used, Window: u.Size, Ceiling: u.Size, Stale: u.Used == 0}
+	told.Tokens.In = u.Used // of the newest request: no sum is told
+	if u.Cost != nil && (u.Cost.Currency == "" || u.Cost.Currency == "USD") {
+		told.CostUSD = &u.Cost.Amount
+	}
+	s.queue.Tell(told)
+}
+
+func textOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// mostTold is how much of a tool's output an event tells.
+const mostTold = 2 << 10
+
+func beginning(text string) string {
+	if len(text) > mostTold {
+		text = text[:mostTold]
+	}
+	return strings.ToValidUTF8(text, "")
+}

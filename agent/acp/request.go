@@ -1,0 +1,105 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/dialai/dialai/agent"
+)
+
+// A question is what the host is to answer.
+type question struct {
+	permission bool
+	reply      func(agent.Reply)
+	cancel     func() // mu is held
+}
+
+// An option is how a permission may be answered.
+type option struct {
+	ID   string `json:"optionId"`
+	Kind string `json:"kind"`
+}
+
+// Answer answers what was asked.
+func (s *session) Answer(_ context.Context, r agent.Reply) error {
+	s.mu.Lock()
+	q, open := s.open[r.To]
+	delete(s.open, r.To)
+	s.mu.Unlock()
+	if !open {
+		if err := s.alive(); err != nil {
+			return err
+		}
+		return fmt.Errorf("answer %s: %w", r.To, agent.ErrStale)
+	}
+	q.reply(r)
+	return nil
+}
+
+// request is what the program asks; id is its own, as JSON. The client has neither files nor
+// terminals to offer.
+func (s *session) request(id, method string, p params) {
+	switch {
+	case method != "session/request_permission":
+		_ = s.write(map[string]any{"id": json.RawMessage(id), "error": map[string]any{"code": -32601, "message": "unsupported: " + method}})
+	case !s.mine(p.Session):
+		s.decide(id, "")
+	default:
+		s.permission(id, p)
+	}
+}
+
+// decide answers a permission with one of its options; "" is cancelled.
+func (s *session) decide(id, option string) {
+	outcome := map[string]any{"outcome": "cancelled"}
+	if option != "" {
+		outcome = map[string]any{"outcome": "selected", "optionId": option}
+	}
+	_ = s.write(map[string]any{"id": json.RawMessage(id), "result": map[string]any{"outcome": outcome}})
+}
+
+// permission has the host say whether a tool may be used, once. Where the agent offers no way to
+// allow it once, it is not allowed.
+func (s *session) permission(id string, p params) {
+	s.endText()
+	c := p.ToolCall
+	s.mu.Lock()
+	if u, known := s.uses[c.ID]; known {
+		u.merge(c)
+		c = u.toolCall
+	}
+	s.mu.Unlock()
+	once, never := pick(p.Options, "allow_once"), pick(p.Options, "reject_once")
+	if c.own(s.spec.Tools) {
+		s.decide(id, once)
+		return
+	}
+	tool, input := c.what()
+	ask := "ask-" + id
+	q := question{permission: true, cancel: func() { s.decide(id, "") }, reply: func(a agent.Reply) {
+		if a.Allow && once != "" {
+			s.decide(id, once)
+			return
+		}
+		s.mu.Lock()
+		if a.Reason != "" {
+			s.reasons = append(s.reasons, tool+": "+a.Reason)
+		}
+		s.mu.Unlock()
+		s.decide(id, never)
+	}}
+	s.mu.Lock()
+	s.open[ask] = q
+	s.mu.Unlock()
+	s.queue.Tell(agent.Permission{ID: ask, Tool: tool, Input: input, ToolUseID: c.ID})
+}
+
+func pick(options []option, kind string) string {
+	for _, o := range options {
+		if o.Kind == kind {
+			return o.ID
+		}
+	}
+	return ""
+}
