@@ -36,7 +36,7 @@ func Relay(in io.Reader, out io.Writer, getenv func(string) string) error {
 	if path == "" || token == "" {
 		return errors.New("relay: no agent of a session has started this: " + socketEnv + " and " + tokenEnv + " are not set")
 	}
-	conn, err := net.Dial("unix", path)
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return fmt.Errorf("relay: the session has ended: %w", err)
 	}
