@@ -31,6 +31,7 @@ var fileOpeners = map[string]string{
 	"internal/proxy/log.go: os.OpenFile":                        "appends to a log, and reads at a start what it has written itself",
 	"store/file.go: os.OpenFile":                                "makes the file of a store, which SQLite reads",
 	"undertaking/dump.go: os.Open":                              "opens a folder to sync the names in it, and reads nothing",
+	"agent/agenttest/documented.go: os.ReadFile":                "reads our own documentation in tests",
 	"undertaking/checks.go: os/exec.CommandContext":             "runs the check command",
 	"undertaking/git.go: os/exec.CommandContext":                "starts git",
 	"undertaking/tree.go: path/filepath.WalkDir":                "lists the names of files, each of which package files opens",
