@@ -58,7 +58,7 @@ type server struct {
 	s      *session
 	dir    string
 	token  string
-	listen net.Listener
+	listen *net.UnixListener
 	once   sync.Once
 
 	mu    sync.Mutex
@@ -75,7 +75,7 @@ func serve(s *session) (*server, error) {
 	var word [16]byte
 	_, _ = rand.Read(word[:]) // it never fails
 	v := &server{s: s, dir: dir, token: hex.EncodeToString(word[:]), conns: map[net.Conn]bool{}}
-	if v.listen, err = net.Listen("unix", filepath.Join(dir, "s")); err != nil {
+	if v.listen, err = net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"}); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := os.Chmod(filepath.Join(dir, "s"), 0o600); err != nil {
