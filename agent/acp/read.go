@@ -61,7 +61,7 @@ func (s *session) line(text []byte) {
 	<-s.started
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil && (!json.Valid(text) || text[0] != '{') {
-		s.queue.Tell(agent.Log{Stream: "stdout", Text: s.process.Masked(beginning(string(text)))})
+		s.log(beginning(string(text)))
 		return
 	} // else a member that we know has another type now: what could be read is used
 	switch {
@@ -72,6 +72,14 @@ func (s *session) line(text []byte) {
 	case m.Method == "session/update" && s.mine(m.Params.Session):
 		s.updated(m.Params.Update)
 	}
+}
+
+// log tells what is no message.
+func (s *session) log(text string) {
+	if s.process != nil {
+		text = s.process.Masked(text)
+	}
+	s.queue.Tell(agent.Log{Stream: "stdout", Text: text})
 }
 
 // mine reports whether something is about this session, and not of what was before it was gone on
@@ -130,7 +138,8 @@ func (s *session) endText() {
 	s.text = ""
 }
 
-// used tells that a tool is used, once its input is there or it runs, and that it has ended.
+// used tells that a tool is used, once it runs, since its input comes piece by piece before, and
+// that it has ended.
 func (s *session) used(c toolCall) {
 	s.mu.Lock()
 	u, known := s.uses[c.ID]
@@ -139,7 +148,7 @@ func (s *session) used(c toolCall) {
 	}
 	u.merge(c)
 	ended := u.Status == "completed" || u.Status == "failed"
-	tell := !u.told && (len(u.Input) > 2 || u.Status == "in_progress" || ended)
+	tell := !u.told && (u.Status == "in_progress" || ended)
 	u.told = u.told || tell
 	if s.uses[c.ID] = u; ended {
 		delete(s.uses, c.ID)

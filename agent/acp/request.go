@@ -65,11 +65,20 @@ func (s *session) permission(id string, p params) {
 	s.endText()
 	c := p.ToolCall
 	s.mu.Lock()
-	if u, known := s.uses[c.ID]; known {
+	u, known := s.uses[c.ID]
+	if known {
 		u.merge(c)
 		c = u.toolCall
 	}
+	tell := known && !u.told && !c.own(s.spec.Tools)
+	if u.told = u.told || tell; known {
+		s.uses[c.ID] = u
+	}
 	s.mu.Unlock()
+	if tell { // whoever is asked hears first what is used
+		tool, input := c.what()
+		s.queue.Tell(agent.ToolUse{ID: c.ID, Tool: tool, Input: input})
+	}
 	once, never := pick(p.Options, "allow_once"), pick(p.Options, "reject_once")
 	if c.own(s.spec.Tools) {
 		s.decide(id, once)

@@ -13,14 +13,18 @@ import (
 var installed = map[string]string{
 	"claude": "@anthropic-ai/claude-code-linux-x64/claude",
 	"codex":  "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+	"acp":    "opencode-linux-x64/bin/opencode",
 }
 
-// Program returns the path of an agent's program, claude or codex: the one that DIALAI_<NAME>_BIN names, else
-// that of .ci/agents. Where there is none the test is skipped; with DIALAI_REQUIRE_AGENTS=1 it
+// Program returns the path of an agent's program, claude, codex or acp (OpenCode): the one that
+// DIALAI_<NAME>_BIN names, or DIALAI_ACP_AGENT, else that of .ci/agents. Where there is none the test is skipped; with DIALAI_REQUIRE_AGENTS=1 it
 // fails.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	variable := "DIALAI_" + strings.ToUpper(name) + "_BIN"
+	if name == "acp" {
+		variable = "DIALAI_ACP_AGENT"
+	}
 	if path := os.Getenv(variable); path != "" {
 		return path
 	}
@@ -54,4 +58,23 @@ func CodexEnv(t testing.TB, s *Server, home string) []string {
 		t.Fatal(err)
 	}
 	return []string{"HOME=" + home, "CODEX_HOME=" + home, "FAKE_KEY=dummy"}
+}
+
+// OpenCodeEnv returns what OpenCode needs in its environment to ask a server of the test, and
+// nobody else, for its configuration in a folder, which it writes there: it asks before it runs
+// or changes something.
+func OpenCodeEnv(t testing.TB, s *Server, home string) []string {
+	t.Helper()
+	config := fmt.Sprintf(`{"model": "fake/of-the-test", "small_model": "fake/of-the-test", "autoupdate": false, "share": "disabled",
+		"permission": {"bash": "ask", "edit": "ask", "webfetch": "deny"},
+		"provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": {"baseURL": %q, "apiKey": "dummy"},
+			"models": {"of-the-test": {"name": "of the test", "tool_call": true, "limit": {"context": 200000, "output": 8000}}}}}}`, s.URL+"/v1")
+	path := filepath.Join(home, "opencode.json")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "XDG_STATE_HOME=" + home, "XDG_CACHE_HOME=" + home, "OPENCODE_CONFIG=" + path,
+		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
+	}
 }
