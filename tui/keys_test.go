@@ -162,6 +162,38 @@ func TestChooser(t *testing.T) {
 	})
 }
 
+// TestClosedMoves: what cannot be chosen is not offered, and the screen says why it cannot.
+func TestClosedMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := working(t)
+		w.move("orchestrator", "hand_off", record1)
+		w.move("manager", "question", `{"message":"How many?"}`)
+		w.move("engine", "lost", `{"message":"it has gone"}`)
+		w.move("manager", "escalate", `{"message":"What now?","questions":[{"text":"What now?"}]}`)
+		h := newHand(t, w)
+		h.width, h.height = 80, 60
+		for _, c := range choicesOf(h.now) {
+			if c.ruling.Transition == "rule" || c.ruling.Transition == "carry_on" {
+				t.Errorf("%s is offered without a worker", c.ruling.Transition)
+			}
+		}
+		content, _, _ := h.draw()
+		if !strings.Contains(content, "carry_on is closed: ") || !strings.Contains(content, "What now?") {
+			t.Errorf("it shows\n%s", content)
+		}
+	})
+}
+
+// TestLevelsShow: a soft level is yellow, a hard one red.
+func TestLevelsShow(t *testing.T) {
+	for level, code := range map[agent.Level]string{"": "", agent.Soft: "\x1b[33m", agent.Hard: "\x1b[31m"} {
+		row := workerRow(&undertaking.Worker{As: "orchestrator", Number: 1, Level: level}, style{})(60)[0]
+		if code != "" != strings.Contains(row, "\x1b[") || !strings.Contains(row, code) {
+			t.Errorf("%s is %q", level, row)
+		}
+	}
+}
+
 // TestPermissionKeys: a permission that waits is what F2 decides.
 func TestPermissionKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

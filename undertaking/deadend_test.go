@@ -143,3 +143,85 @@ func TestTableIsOfTheMachines(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedWithoutWorker: where no worker is bound, nothing can be told to one.
+func TestClosedWithoutWorker(t *testing.T) {
+	file, text, _ := machines.Read("undertaking")
+	m, err := machine.Parse(file, text, strategies.Checks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runner.New(runner.Config{Store: store.NewMemory(), Resolver: strategies.Registry{}.WithArbiter("seats", Seats{}), Agents: func(*machine.Machine, *machine.Specialist) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	s, err := r.Start(t.Context(), m, runner.StartOptions{Meta: json.RawMessage(`{"task":"t","cwd":"/work"}`), Undriven: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := func(moves ...string) {
+		t.Helper()
+		for _, move := range moves {
+			if tr := s.State.Transition(move); tr == nil || s.WhyClosed(tr) == "" {
+				t.Errorf("without a worker %s may be made in %s", move, s.State.Name)
+			}
+		}
+	}
+	actor := session.LocalActor("owner")
+	for _, move := range []string{"state_plan", "assent", "awakened", "brief", "begin", "hand_off", "question", "lost", "escalate"} {
+		if s.State.Name == "debrief" && move == "question" {
+			if why := s.WhyClosed(s.State.Transition(move)); why != "" {
+				t.Errorf("with a worker it cannot be asked: %s", why)
+			}
+		}
+		if move == "escalate" {
+			closed("question")
+		}
+		for {
+			tick, err := r.Step(t.Context(), s.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s = tick.Session; tick.Status != runner.TickAdvanced && tick.Status != runner.TickSolicited {
+				break
+			}
+		}
+		a, err := r.Decide(t.Context(), runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: owner, TransitionName: move, MetaJSON: json.RawMessage(fmt.Sprintf(someMove, 1)), Actor: &actor})
+		if err != nil || !a.Executed {
+			t.Fatalf("%s in %s: %+v, %v", move, s.State.Name, a, err)
+		}
+		if s, err = r.Session(t.Context(), s.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed("rule", "carry_on")
+	if why := s.WhyClosed(s.State.Transition("verify")); why != "" {
+		t.Errorf("the work cannot be checked: %s", why)
+	}
+}
+
+// TestCandidateOfAState: what a manager has decided in one state is not its move in another; a
+// worker's move is still its own after the engine has cut it short.
+func TestCandidateOfAState(t *testing.T) {
+	s := State{Name: "debrief", Moved: map[string]int32{manager: 3, orchestrator: 3}}
+	move := &Move{From: "weaving", Transition: escalate, Round: 5}
+	if s.candidate(&Worker{As: manager, Candidate: move}) != nil {
+		t.Error("a manager's move of another state is handed in")
+	}
+	if s.candidate(&Worker{As: orchestrator, Candidate: move}) == nil {
+		t.Error("a worker's move is gone")
+	}
+}
+
+// TestRetryIsOver: a provider that was tried again is tried no more once anything else comes.
+func TestRetryIsOver(t *testing.T) {
+	s := fold(State{}, entry{Agent: true, Seq: 1, Kind: "opened", Data: json.RawMessage(`{"as":"manager","number":1}`)})
+	s = fold(s, entry{Agent: true, Seq: 2, Kind: "retry", Data: json.RawMessage(`{"as":"manager","number":1,"attempt":2,"max":10,"reason":"busy"}`)})
+	if r := s.Others[manager][0].Retry; r == nil || r.Attempt != 2 {
+		t.Fatalf("the retry is %+v", r)
+	}
+	if s = fold(s, entry{Agent: true, Seq: 3, Kind: "text", Data: json.RawMessage(`{"as":"manager","number":1}`)}); s.Others[manager][0].Retry != nil {
+		t.Error("it is still tried again")
+	}
+}

@@ -59,6 +59,11 @@ func TestFullMachine(t *testing.T) {
 			t.Errorf("%s: %+v", v, u.Others[v])
 		}
 	}
+	for _, m := range u.Mail {
+		if to := map[string]undertaking.Worker{"manager": u.Others["manager"][0], "orchestrator": u.Workers[0]}[m.To]; m.Round <= to.Told {
+			t.Errorf("%s has %s of round %d, and it is kept", m.To, m.Transition, m.Round)
+		}
+	}
 	if len(u.Tasks) != 1 || u.Tasks[0].Text != "write a.txt" {
 		t.Errorf("tasks are %+v", u.Tasks)
 	}
@@ -104,6 +109,14 @@ func TestWhoIsTold(t *testing.T) {
 	has(t, "the worker's last", w.hears("orch-1", 3), "Is it one byte?", "recount")
 	has(t, "the manager on the clarification", w.hears("manager", 3), "One thing.", "With a newline?", "onboarding")
 	has(t, "the manager in debrief", w.hears("manager", 4), "a.txt is there", "I write it.")
+	for of, part := range map[string]string{"manager": "You manage one undertaking", "orch-1": "You are worker 1", "verifier-a": "You judge work that others have done", "verifier-b": "You judge work that others have done"} {
+		if spec := w.specs[of]; !strings.HasPrefix(spec.SystemPrompt, part) || spec.As != strings.Replace(of, "orch-1", "orchestrator", 1) {
+			t.Errorf("%s is %s: %s", of, spec.As, spec.SystemPrompt)
+		}
+	}
+	if m, v := w.specs["manager"].OwnTools, w.specs["verifier-a"].OwnTools; m == nil || len(m) > 0 || strings.Join(v, " ") != "Bash Read" {
+		t.Errorf("the manager has the tools %v, a verifier %v", m, v)
+	}
 	for _, v := range []string{"verifier-a", "verifier-b"} {
 		has(t, v, w.hears(v, 0), "a.txt holds a", "test -f a.txt", "a.txt is there", "!One byte", "!Write a.txt.", "!One thing", "sound, incomplete, unsound")
 	}
@@ -177,18 +190,19 @@ func TestInterjections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := beginOf(t, "undertaking", "", turn("manager", plans), turn("manager", briefs), turn("orchestrator", begins),
 			turn("orchestrator", `{"transition":"report","message":"half"}`, `"wait_ms":60000`), turn("manager", `{"transition":"relay","message":"Capital A, says the human."}`),
-			turn("manager", `{"transition":"respond","message":"In ten minutes."}`), turn("orchestrator", done, writesIt),
+			turn("manager", `{"transition":"relay","message":"And a newline."}`), turn("manager", `{"transition":"respond","message":"In ten minutes."}`), turn("orchestrator", done, writesIt),
 			turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))
 		w.waits("awaiting_assent")
 		w.rule("assent", "")
-		for at, text := range map[int]string{10: "a capital A please", 30: "how long will it take?"} {
+		for at, text := range map[int]string{10: "a capital A please", 20: "and a newline", 30: "how long will it take?"} {
 			time.AfterFunc(time.Duration(at)*time.Second, func() { w.say(text, agent.Steer) })
 		}
 		s, u := w.waits("awaiting_ruling")
-		w.moved(s, "manager state_plan, owner assent, engine awakened, manager brief, orchestrator begin, manager relay, manager respond, orchestrator report, orchestrator complete, manager escalate")
+		w.moved(s, "manager state_plan, owner assent, engine awakened, manager brief, orchestrator begin, manager relay, manager relay, manager respond, orchestrator report, orchestrator complete, manager escalate")
 		has(t, "the worker in its turn", w.hears("orch-1", 2), "manager, relay", "Capital A, says the human.", "!Legal moves")
 		has(t, "the manager on the first word", w.hears("manager", 2), "a capital A please", "weaving")
-		has(t, "the manager on the second", w.hears("manager", 3), "how long will it take?", "!a capital A please")
+		has(t, "the worker again", w.hears("orch-1", 3), "And a newline.", "!Capital A")
+		has(t, "the manager on the third", w.hears("manager", 4), "how long will it take?", "!a capital A please")
 		if u.Workers[0].Turns != 3 {
 			t.Errorf("the worker had %d turns", u.Workers[0].Turns)
 		}
@@ -200,7 +214,7 @@ func TestInterjections(t *testing.T) {
 func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := beginOf(t, "undertaking", "", turn("manager", plans), turn("manager", briefs), turn("orchestrator", begins),
-			turn("orchestrator", `{"transition":"report","message":"half"}`, `"wait_ms":60000`), turn("orchestrator", done, writesIt),
+			turn("orchestrator", `{"transition":"report","message":"half"}`, `"end":"hang"`), turn("orchestrator", done, writesIt),
 			turn("manager", `{"transition":"respond","message":"Good."}`), turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))
 		w.waits("awaiting_assent")
 		w.rule("assent", "")

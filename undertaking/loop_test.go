@@ -34,7 +34,8 @@ type works struct {
 	settings undertaking.Settings
 	lines    []string
 	script   string
-	heard    []string // "AS: what it was told", of each message
+	heard    []string              // "AS: what it was told", of each message
+	specs    map[string]agent.Spec // of the newest opening of each agent session
 }
 
 // A listener hears what its agent's sessions are told.
@@ -55,6 +56,10 @@ func (a listener) Open(ctx context.Context, spec agent.Spec, events chan<- agent
 		return nil, err
 	}
 	_, of, _ := strings.Cut(spec.ID, "/")
+	if a.w.specs == nil {
+		a.w.specs = map[string]agent.Spec{}
+	}
+	a.w.specs[of] = spec
 	heard := listened{s, a.w, of}
 	if m, meters := s.(agent.Meter); meters {
 		return struct {

@@ -273,6 +273,9 @@ func TestDenied(t *testing.T) {
 			t.Errorf("%s is not among\n%s", want, answers)
 		}
 	}
+	if n := len(agenttest.All[agent.Permission](h)); n != 4 { // two in each turn: nothing of another session
+		t.Errorf("%d permissions were asked for", n)
+	}
 	if got := logs(h, "prompted"); len(got) != 2 || got[1] != `"What was refused in the last turn, and why:\n- Bash: not now\n\nOn."` && !strings.Contains(got[1], `- Bash: not now\n`) {
 		t.Errorf("prompted with %q", got)
 	}
