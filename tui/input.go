@@ -1,6 +1,10 @@
 package tui
 
-import "github.com/charmbracelet/x/ansi"
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
 
 // An entry is the line in which is typed. It may hold line breaks.
 type entry struct {
@@ -8,8 +12,12 @@ type entry struct {
 	at   int // the cursor
 }
 
+// maxTyped is how many characters may be typed: more than anything that is said may have.
+const maxTyped = 128 << 10
+
 func (e *entry) insert(s string) {
 	r := []rune(s)
+	r = r[:min(len(r), max(0, maxTyped-len(e.text)))]
 	e.text = append(e.text[:e.at:e.at], append(r, e.text[e.at:]...)...)
 	e.at += len(r)
 }
@@ -37,22 +45,23 @@ func (e *entry) take() string {
 }
 
 // shown returns what fits of what is typed into a width, a line break as ⏎, and the column of the
-// cursor in it.
+// cursor in it. It looks at what is near the cursor only: much may have been pasted.
 func (e *entry) shown(width int) (line string, column int) {
-	var before, after string
-	for i, r := range e.text {
-		s := clean(string(r))
-		if r == '\n' {
-			s = "⏎"
-		}
-		if i < e.at {
-			before += s
-		} else {
-			after += s
-		}
-	}
-	for ansi.StringWidth(before) > max(1, width-2) {
-		before = string([]rune(before)[1:])
+	before := oneLine(e.text[max(0, e.at-4*max(1, width)):e.at])
+	after := oneLine(e.text[e.at:min(len(e.text), e.at+4*max(1, width))])
+	if room := max(1, width-2); ansi.StringWidth(before) > room {
+		before = ansi.TruncateLeft(before, ansi.StringWidth(before)-room, "")
 	}
 	return ansi.Truncate(before+after, width, ""), ansi.StringWidth(before)
+}
+
+func oneLine(text []rune) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' {
+			r = '⏎'
+		}
+		b.WriteRune(r)
+	}
+	return clean(b.String())
 }

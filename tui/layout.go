@@ -94,27 +94,32 @@ func pad(s string, width int) string {
 // An anchor is the line at the top of a window: of which paragraph, and which of its lines.
 type anchor struct{ para, line int }
 
-// window returns height lines of a body, from the anchor on; the last ones without one.
-// below says how many lines there are after them.
-func window(body []para, width, height int, at *anchor) (lines []string, below int) {
-	top := -1
-	for i, p := range body {
-		if at != nil && i == at.para {
+// window returns height lines of a body, from the anchor on; the last ones without one, and where
+// there are no more after it. below says whether there are lines after them. Only what is shown is
+// wrapped.
+func window(body []para, width, height int, at *anchor) (lines []string, below bool) {
+	if at != nil && at.para < len(body) {
+		for i, p := range body[max(0, at.para):] {
 			of := p(width)
-			top = len(lines) + min(at.line, max(0, len(of)-1))
+			if i == 0 {
+				of = of[min(at.line, max(0, len(of)-1)):]
+			}
+			if lines = append(lines, of...); len(lines) > height {
+				return lines[:height], true
+			}
 		}
-		lines = append(lines, p(width)...)
 	}
-	last := max(0, len(lines)-height)
-	if top < 0 || top > last {
-		top = last
+	if len(lines) < height { // the end, whole
+		lines = nil
+		for i := len(body) - 1; i >= 0 && len(lines) < height; i-- {
+			lines = append(append([]string{}, body[i](width)...), lines...)
+		}
+		lines = lines[max(0, len(lines)-height):]
 	}
-	below = max(0, len(lines)-top-height)
-	lines = lines[top:min(len(lines), top+height)]
 	for len(lines) < height {
 		lines = append(lines, "")
 	}
-	return lines, below
+	return lines, false
 }
 
 // scroll returns the anchor that is n lines further down; nil at the end, where what is newest is

@@ -212,9 +212,8 @@ func tasksBody(n Now, look style) (body []para) {
 // logBody lists what has happened, of what has a text in it.
 func logBody(lines []undertaking.Line, filter string) (body []para) {
 	for _, l := range lines {
-		text := lineOf(l)
-		if filter == "" || strings.Contains(strings.ToLower(text), strings.ToLower(filter)) {
-			body = append(body, prose(text))
+		if filter == "" || strings.Contains(strings.ToLower(lineOf(l)), strings.ToLower(filter)) {
+			body = append(body, func(width int) []string { return wrap(lineOf(l), width) })
 		}
 	}
 	if len(body) == 0 {

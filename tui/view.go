@@ -75,8 +75,8 @@ func (m *model) draw() (content string, x, y int) {
 	}
 	shown, below := window(body, width, height, at)
 	note := ""
-	if below > 0 {
-		note = fmt.Sprintf(" %d more: PgDn ", below)
+	if below {
+		note = " more: PgDn "
 	}
 	parts = append(parts, shown, footer)
 	content = framed(m.style.border(), m.width, note, parts...)
