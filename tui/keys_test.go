@@ -390,3 +390,33 @@ func TestKeysDocumented(t *testing.T) {
 		t.Errorf("docs/undertakings.md has another picture than\n%s", picture)
 	}
 }
+
+// TestNotDone: what was typed for nothing is there again, and can be tried again.
+func TestNotDone(t *testing.T) {
+	h := newHand(t, nil)
+	failing := errors.New("the program of the agent is not there")
+	h.c.Begin = func(text string) (string, error) { h.said = append(h.said, "begin "+text); return "", failing }
+	h.types("build it", "<enter>").did(t, "begin build it")
+	if got := string(h.entry.text); got != "build it" || !strings.Contains(h.model.said, "not done") {
+		t.Errorf("%q is typed, and it says %q", got, h.model.said)
+	}
+	h.types(" now", "<enter>").did(t, "begin build it now")
+
+	h = newHand(t, working(t))
+	h.c.Say = func(string, agent.Delivery) (string, error) { return "", failing }
+	if h.types("words", "<enter>"); string(h.entry.text) != "words" {
+		t.Errorf("%q is typed", string(h.entry.text))
+	}
+}
+
+// TestLargePaste: what is shown of a long text costs no more than it shows, wherever the cursor is.
+func TestLargePaste(t *testing.T) {
+	h := newHand(t, working(t))
+	h.Update(tea.PasteMsg{Content: strings.Repeat("wide 漢字 \x1b[31m text\n", 1<<20)})
+	for _, k := range []string{"<left>", "x", "<right>"} {
+		h.types(k)
+		if view := h.View().Content; !strings.Contains(view, "⏎") {
+			t.Errorf("after %s it shows\n%s", k, view)
+		}
+	}
+}

@@ -53,8 +53,10 @@ func tick() tea.Cmd { return tea.Tick(time.Second, func(at time.Time) tea.Msg { 
 
 // A told is what came of what keys asked for.
 type told struct {
-	text string
-	err  error
+	text  string
+	err   error
+	typed string // what was asked for by it; it is there again if that was not done
+	begin bool   // it was to begin an undertaking
 }
 
 // Update implements [tea.Model].
@@ -76,15 +78,30 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case ended:
 		m.ended, m.problem, m.asked, m.chooser = true, msg.problem, "", nil
 	case told:
-		if m.said = msg.text; msg.err != nil {
-			m.said = "not done: " + msg.err.Error()
-		}
+		m.happened(msg)
 	case tea.PasteMsg:
 		m.typed(msg.Content)
 	case tea.KeyPressMsg:
 		return m, m.pressed(msg)
 	}
 	return m, nil
+}
+
+// happened takes what came of what keys asked for. What was typed for nothing can be changed, and
+// tried again.
+func (m *model) happened(of told) {
+	if m.said = of.text; of.err == nil {
+		return
+	}
+	m.said = "not done: " + of.err.Error()
+	if of.begin {
+		m.begun = false
+		of.typed = strings.Join(append([]string{of.typed}, m.kept...), "\n")
+		m.kept = nil
+	}
+	if len(m.entry.text) == 0 {
+		m.entry.insert(of.typed)
+	}
 }
 
 // shown takes what is now, and rings when it becomes the human's move.

@@ -129,7 +129,7 @@ func (m *model) entered() tea.Cmd {
 		begin := m.c.Begin
 		return func() tea.Msg {
 			said, err := begin(text)
-			return told{said, err}
+			return told{said, err, text, true}
 		}
 	case m.now.Session == nil: // kept until somebody hears it
 		m.kept = append(m.kept, text)
@@ -143,7 +143,7 @@ func (m *model) sayCommand(text string) tea.Cmd {
 	say, deliver := m.c.Say, m.deliver
 	return func() tea.Msg {
 		said, err := say(text, deliver)
-		return told{said, err}
+		return told{said, err, text, false}
 	}
 }
 
@@ -192,7 +192,7 @@ func (m *model) resume() tea.Cmd {
 	resume := m.c.Resume
 	return func() tea.Msg {
 		said, err := resume()
-		return told{said, err}
+		return told{text: said, err: err}
 	}
 }
 
@@ -214,6 +214,6 @@ func (m *model) rule(r Ruling) tea.Cmd {
 	rule := m.c.Rule
 	return func() tea.Msg {
 		said, err := rule(r)
-		return told{said, err}
+		return told{text: said, err: err}
 	}
 }

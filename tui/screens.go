@@ -51,7 +51,7 @@ func screenOf(n Now) screen {
 		return over
 	case len(n.Prompts) > 0:
 		return decision
-	case s.Status == session.NeedsHuman && screens[s.State.Name] != oracle:
+	case s.Status == session.NeedsHuman && (screens[s.State.Name] != oracle || !undertaking.WaitsForOwner(s)):
 		return decision
 	case s.State.Name == "briefing" && len(s.History()) == 0:
 		return opening

@@ -169,6 +169,19 @@ func TestScreenOfState(t *testing.T) {
 	}
 }
 
+// TestScreenOfEndedAsk: whoever is asked because an agent has given up sees why and what may be chosen,
+// in the manager's states too.
+func TestScreenOfEndedAsk(t *testing.T) {
+	w := begin(t, "undertaking", "Invoice export")
+	w.withdraw("manager", "no_move", "manager ended 3 turns without a move")
+	w.settle()
+	m := newModel(Config{})
+	m.now = w.now()
+	if got := m.View().Content; m.screen() != decision || !strings.Contains(got, "3 turns without a move") || !strings.Contains(got, "withdraw") {
+		t.Errorf("screen %s:\n%s", m.screen(), got)
+	}
+}
+
 // TestCells: ten cells, a tenth each, rounded half up.
 func TestCells(t *testing.T) {
 	look := style{ascii: true}

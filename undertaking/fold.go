@@ -25,6 +25,7 @@ const (
 	kindSpawn     = "spawn"    // a subagent may start
 	kindRefused   = "refused"  // the engine does not take the move of a turn
 	kindReleased  = "released" // a worker was let go, and why
+	kindHalted    = "halted"   // the undertaking gets nowhere, and is stopped
 )
 
 // An entry is one line of one of the two logs of an undertaking.
@@ -218,6 +219,7 @@ var ofAgents = map[string]func(*State, who, entry){
 	kindCrossed:  foldCrossed,
 	kindNoticed:  func(s *State, a who, e entry) { s.change(a, e.At, func(w *Worker) { w.Notice = "" }) },
 	kindReleased: foldReleased,
+	kindHalted:   foldHalted,
 	kindSaid:     foldSaid,
 	kindTold:     foldTold,
 	kindTask:     foldTask,
@@ -402,6 +404,11 @@ func foldReleased(s *State, a who, e entry) {
 	if s.Churn++; !d.Idle {
 		s.Churn = 0
 	}
+}
+
+// foldHalted: it was stopped for those who left in a row. Whoever resumes it has more of them tried.
+func foldHalted(s *State, _ who, _ entry) {
+	s.Churn, s.Halted = 0, len(s.sessions(manager))
 }
 
 func foldSaid(s *State, _ who, e entry) {

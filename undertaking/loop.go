@@ -474,6 +474,14 @@ func (l *Loop) stop(ctx context.Context, note string) (bool, error) {
 	return true, err
 }
 
+// halt stops an undertaking in which those who leave in a row get nowhere.
+func (l *Loop) halt(ctx context.Context, note string) (bool, error) {
+	if err := l.commit(ctx, who{}, kindHalted, nil); err != nil {
+		return false, err
+	}
+	return l.stop(ctx, note)
+}
+
 func (c Cost) usage() specialist.Usage {
 	if c == (Cost{}) {
 		return specialist.Usage{}

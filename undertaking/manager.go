@@ -11,7 +11,7 @@ import (
 // process can be brought back. Then another takes its place: the state and the ask stay as they
 // are, and it is told what was wanted, decided and done.
 
-// maxManagers is how many managers in a row may leave without a turn that finished.
+// maxManagers is how many managers in a row may leave without a move.
 const maxManagers = 3
 
 // serveManager has the manager decide. While a worker works it is asked nothing until the human
@@ -71,8 +71,8 @@ func (l *Loop) openManager(ctx context.Context, of who) (bool, error) {
 	if len(list) > 0 {
 		opened.Told = list[len(list)-1].Told
 	}
-	if n := len(list); n >= maxManagers && list[n-1].Finished+list[n-2].Finished+list[n-3].Finished == 0 {
-		return l.stop(ctx, "managers leave one after the other, and none finishes a turn")
+	if n := len(list); n-l.state.Halted >= maxManagers && l.state.Moved[manager] < list[n-maxManagers].Since {
+		return l.halt(ctx, "managers leave one after the other, and none makes a move")
 	}
 	if stopped, err := l.openNew(ctx, of, opened); stopped || err != nil {
 		return stopped, err

@@ -201,6 +201,40 @@ func TestChurnHalts(t *testing.T) {
 	}
 }
 
+// TestHaltedGoesOn: whoever resumes an undertaking that was stopped since workers or managers leave in a
+// row has as many more of them tried, also in another process.
+func TestHaltedGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		idle := `{"as":"orchestrator","submit":{"transition":"hand_off","message":"over","accomplished":[],"remaining":["all"],"context":"c"}}`
+		full := `{"as":"manager","end":"full"}`
+		for as, w := range map[string]*works{
+			"orchestrator": begin(t, "", idle, idle, idle, idle, idle, idle, idle),
+			"manager":      beginOf(t, "undertaking", "", full, full, full, full, full, full, full),
+		} {
+			for i := range 2 {
+				s, u, err := w.run(t.Context())
+				if got := len(append(u.Workers, u.Others[as]...)); err != nil || s.Status != session.Stopped || i == 0 && got != 3 || i == 1 && got < 5 {
+					t.Fatalf("%s, run %d: it is %s (%s) after %d, %v", as, i, s.Status, s.Outcome().Reason, got, err)
+				}
+				if _, err := w.runner.Resume(t.Context(), w.id, runner.ResumeOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// TestManagersTooLarge: managers that finish turns without a move, since their context is full as
+// soon as they know what there is, stop the undertaking too.
+func TestManagersTooLarge(t *testing.T) {
+	ask := `{"as":"manager","used":190000,"window":200000,"cost_usd":0.1,"submit":{"transition":"ask","message":"q","questions":[{"text":"q?"}]}}`
+	w := beginOf(t, "undertaking", "", ask, ask, ask, ask, ask, ask)
+	s, u, err := w.run(t.Context())
+	if err != nil || s.Status != session.Stopped || len(u.Others["manager"]) != 3 {
+		t.Errorf("it is %s (%s) after %d managers, %v", s.Status, s.Outcome().Reason, len(u.Others["manager"]), err)
+	}
+}
+
 // TestSpawnLimit: subagents have no subagents, and a turn starts no more than it may.
 func TestSpawnLimit(t *testing.T) {
 	task := `{"tool":"Task","input":{"description":"d","prompt":"p"}}`

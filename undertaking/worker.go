@@ -40,7 +40,7 @@ func (l *Loop) openNext(ctx context.Context) (bool, error) {
 	}
 	of := who{orchestrator, len(l.state.Workers) + 1}
 	if of.Number > 1 && l.state.Churn >= maxChurn {
-		return l.stop(ctx, fmt.Sprintf("%d workers in a row have handed over without a commit, a changed file or a finished task", l.state.Churn))
+		return l.halt(ctx, fmt.Sprintf("%d workers in a row have handed over without a commit, a changed file or a finished task", l.state.Churn))
 	}
 	if l.state.Churn >= softChurn {
 		l.tell(who{}, "%d workers in a row have left nothing; one more, and the undertaking stops", l.state.Churn)

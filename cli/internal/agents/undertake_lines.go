@@ -20,18 +20,20 @@ import (
 // listen says what stdin has, line by line, and does what begins with a slash.
 func (w *work) listen(ctx context.Context, loop *undertaking.Loop, leave func()) {
 	go func() {
-		in := bufio.NewScanner(w.In)
-		for in.Scan() && ctx.Err() == nil {
-			text := strings.TrimSpace(in.Text())
-			if text == "" {
-				continue
+		in := bufio.NewReader(w.In)
+		for ctx.Err() == nil {
+			line, ended := in.ReadString('\n') // however long: what is too long to be said is told
+			if text := strings.TrimSpace(line); text != "" {
+				told, err := w.typed(ctx, loop, leave, text)
+				if err != nil {
+					told = "not done: " + err.Error()
+				}
+				if told != "" {
+					fmt.Fprintln(w.Out, render.Clean(told))
+				}
 			}
-			told, err := w.typed(ctx, loop, leave, text)
-			if err != nil {
-				told = "not done: " + err.Error()
-			}
-			if told != "" {
-				fmt.Fprintln(w.Out, render.Clean(told))
+			if ended != nil {
+				return
 			}
 		}
 	}()
