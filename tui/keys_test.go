@@ -408,15 +408,3 @@ func TestNotDone(t *testing.T) {
 		t.Errorf("%q is typed", string(h.entry.text))
 	}
 }
-
-// TestLargePaste: what is shown of a long text costs no more than it shows, wherever the cursor is.
-func TestLargePaste(t *testing.T) {
-	h := newHand(t, working(t))
-	h.Update(tea.PasteMsg{Content: strings.Repeat("wide 漢字 \x1b[31m text\n", 1<<20)})
-	for _, k := range []string{"<left>", "x", "<right>"} {
-		h.types(k)
-		if view := h.View().Content; !strings.Contains(view, "⏎") {
-			t.Errorf("after %s it shows\n%s", k, view)
-		}
-	}
-}
