@@ -152,7 +152,7 @@ func TestVerdictSendsBack(t *testing.T) {
 // TestFailedCheckBeatsVotes: where the check fails nobody is asked for a verdict.
 func TestFailedCheckBeatsVotes(t *testing.T) {
 	script := fullRun()
-	script[3] = turn("orchestrator", done)
+	script[3] = turn("orchestrator", done, `"text":"I THINK THAT IT IS THERE, BUT I HAVE NOT LOOKED"`)
 	w := beginOf(t, "undertaking", "test -f a.txt", append(script[:5], turn("manager", `{"transition":"brief","message":"It is not there."}`), turn("orchestrator", begins),
 		turn("orchestrator", `{"transition":"inquire","message":"Shall I?","questions":[{"text":"Shall I?"}]}`),
 		turn("manager", `{"transition":"escalate","message":"Your word.","questions":[{"text":"Shall it?"}]}`))...)
@@ -162,7 +162,7 @@ func TestFailedCheckBeatsVotes(t *testing.T) {
 	if got := moves(s); !strings.Contains(got, "checks failed, engine awakened") || strings.Contains(got, "verifier") || len(u.Workers) != 2 {
 		t.Errorf("executed were %s", got)
 	}
-	has(t, "the second worker", w.hears("orch-2", 0), `The check "test -f a.txt" does not pass`)
+	has(t, "the second worker", w.hears("orch-2", 0), `The check "test -f a.txt" does not pass`, "the record of worker 1", "!I THINK")
 }
 
 // TestChangedTree: the verdict of a verifier that has changed the tree does not count, and that of
@@ -309,14 +309,16 @@ func TestVisits(t *testing.T) {
 	has(t, "the last but one", strings.Join(w.heard, "\n"), "You may make the move question once more")
 }
 
-// TestLongTextDelivered: what a turn said at more length than its message goes with it.
+// TestLongTextDelivered: what a turn said at more length than its message goes with it to whom the
+// move is for, and to nobody else.
 func TestLongTextDelivered(t *testing.T) {
 	long := strings.Repeat("The export has seven columns. ", 20)
-	script := append(fullRun()[:3], turn("orchestrator", done, `"text":`+fmt.Sprintf("%q", long)), turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))
-	w := beginOf(t, "undertaking", "", script...)
+	script := append(fullRun()[:3], turn("orchestrator", done, `"text":`+fmt.Sprintf("%q", long)))
+	w := beginOf(t, "undertaking", "", append(script, fullRun()[4:7]...)...)
 	w.waits("awaiting_assent")
 	w.rule("assent", "")
-	w.waits("awaiting_ruling")
+	w.waits("verifying")
+	has(t, "a verifier", w.hears("verifier-a", 0), "a.txt is there", "!seven columns")
 	has(t, "the manager", w.hears("manager", 2), strings.TrimSpace(long), "a.txt is there")
 }
 

@@ -78,7 +78,7 @@ func (l *Loop) managerOpening(b *strings.Builder, w *Worker) {
 			text string
 		}{
 			{"what it left to you", orNothing(l.continuity(w))}, {"the plan that was agreed", orNothing(l.data("plan"))},
-			{"what the human has decided", l.rulings()}, {"the newest record", orNothing(l.state.Record)}, {"the list of tasks", taskList(l.state.Tasks)},
+			{"what the human has decided", l.rulings()}, {"the newest record", recordText(l.state.Record)}, {"the list of tasks", taskList(l.state.Tasks)},
 		} {
 			if part.text != "" {
 				b.WriteString("\n" + block(part.name, part.text))
@@ -103,9 +103,9 @@ func (l *Loop) verifierPrompt() string {
 	if in.Spec != "" {
 		b.WriteString("\n" + block("the specification", in.Spec))
 	}
-	for _, part := range [][2]string{{"the plan that was agreed", "plan"}, {"the worker's record", "record"}, {"the check", "check"}} {
-		if text := orNothing(l.data(part[1])); text != "" {
-			b.WriteString("\n" + block(part[0], text))
+	for _, part := range [][2]string{{"the plan that was agreed", orNothing(l.data("plan"))}, {"the worker's record", recordText(l.data("record"))}, {"the check", orNothing(l.data("check"))}} {
+		if part[1] != "" {
+			b.WriteString("\n" + block(part[0], part[1]))
 		}
 	}
 	b.WriteString("\nJudge what is there by what makes it done.")

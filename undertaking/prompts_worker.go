@@ -76,8 +76,8 @@ func (l *Loop) successor(b *strings.Builder, w *Worker) {
 	if l.state.Churn >= softChurn {
 		fmt.Fprintf(b, "The last %d workers left no commit, no changed file and no finished task. Leave something, or ask: if you leave nothing either, the undertaking stops.\n", l.state.Churn)
 	}
-	if l.state.Record != nil {
-		b.WriteString("\n" + block("the record of worker "+itoa(w.Number-1), indented(l.state.Record)))
+	if text := recordText(l.state.Record); text != "" {
+		b.WriteString("\n" + block("the record of worker "+itoa(w.Number-1), text))
 	}
 	if failed := l.failedCheck(); failed != "" {
 		b.WriteString("\n" + failed)

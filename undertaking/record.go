@@ -103,3 +103,14 @@ func (l *Loop) tree(ctx context.Context) Tree {
 	}
 	return t
 }
+
+// recordText writes a record for agents: without what its worker said beside it; "" if there is
+// none.
+func recordText(record json.RawMessage) string {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(record, &members) != nil || members == nil {
+		return ""
+	}
+	delete(members, "text")
+	return indented(mustJSON(members))
+}
