@@ -32,6 +32,7 @@ import (
 
 // notAtServer are the scripts that do not run a second time, and why.
 var notAtServer = map[string]string{
+	"agents_check": "it has no store, and its agents are here",
 	"analyze":      "it reads files only",
 	"bench":        "it plays with made-up voters, and has no store",
 	"bridge":       "it has no store, and its agents are here",

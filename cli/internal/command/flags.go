@@ -36,16 +36,8 @@ func OneOf(flag, value string, known ...string) error {
 // Needed marks a flag that a command does nothing without.
 const Needed = "needed"
 
-// later are commands that other versions will have.
-var later = map[string]bool{
-	"undertake": true, "watch": true, "bridge": true,
-}
-
 // SuggestCommand helps those who meant a command.
 func (a *App) SuggestCommand(word string) string {
-	if later[word] {
-		return fmt.Sprintf("dialai %s is not part of this version", word)
-	}
 	var names []string
 	for _, c := range a.Commands.Commands() {
 		if !c.Hidden && (len(word) > 4 || word != "" && c.Name()[0] == word[0]) { // two of four letters wrong is another word
