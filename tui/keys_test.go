@@ -260,6 +260,12 @@ func TestLeave(t *testing.T) {
 		if _, cmd := h.Update(press("ctrl+c")); cmd == nil || !h.left {
 			t.Error("the second Ctrl-C does not leave")
 		}
+		early := newHand(t, nil)
+		early.types("<ctrl+c>")
+		early.Update(ticked(time.Now()))
+		if _, cmd := early.Update(press("ctrl+c")); cmd == nil || !early.left {
+			t.Error("the second Ctrl-C does not leave where the first came before all else")
+		}
 	})
 }
 

@@ -45,8 +45,8 @@ const maxLines = 5000
 
 type ticked time.Time
 
-// Init implements [tea.Model].
-func (m *model) Init() tea.Cmd { return tick() }
+// Init implements [tea.Model]. The time is known from the beginning.
+func (m *model) Init() tea.Cmd { return func() tea.Msg { return ticked(time.Now()) } }
 
 // tick has the time be shown: once a second, which is all that moves by itself.
 func tick() tea.Cmd { return tea.Tick(time.Second, func(at time.Time) tea.Msg { return ticked(at) }) }
@@ -65,6 +65,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case ticked:
+		if m.now.At.IsZero() && !m.quitAt.IsZero() { // leaving was asked for before there was a time
+			m.quitAt = time.Time(msg)
+		}
 		if m.now.At = time.Time(msg); m.ended {
 			return m, nil
 		}

@@ -110,6 +110,11 @@ func (v *shown) drive(ctx context.Context) error {
 	c.Changed = func(s *session.Session, u undertaking.State) {
 		v.show(func() { v.newest.Session, v.newest.State = s, u })
 	}
+	u, err := undertaking.Load(ctx, v.engine.Store, v.id, undertaking.State{})
+	if err != nil {
+		return err
+	}
+	c.Changed(v.session, u) // what is gone on with is shown from the beginning
 	v.loop = undertaking.New(c)
 	ctx, v.cancel = context.WithCancel(ctx)
 	go v.watchPrompts(ctx)
