@@ -45,7 +45,8 @@ func (a *Agent) Check(ctx context.Context) (agent.Info, error) {
 }
 
 // Open starts the program and a session, or goes on with one, if the agent can. Which of its own
-// tools it may use is up to what it asks; spec.Model is left to its configuration.
+// tools it uses unasked is up to its configuration; what it asks for and spec.OwnTools does not name
+// is refused, by the kinds of the protocol.
 func (a *Agent) Open(ctx context.Context, spec agent.Spec, events chan<- agent.Event) (agent.Session, error) {
 	s, err := a.start(ctx, spec, events)
 	if err != nil {
@@ -148,10 +149,12 @@ func (s *session) enter(ctx context.Context, relay []string) (err error) {
 	case !s.loads:
 		return fmt.Errorf("%w: the program goes on with none", agent.ErrUnknown)
 	}
+	s.mu.Lock()
 	s.session, s.replays = s.spec.Resume, true // what it says of before is not told again
+	s.mu.Unlock()
 	var r struct{ Models models }
 	if err := s.wait(ctx, method, params, &r); err != nil {
-		if isProtocol(err) {
+		if isUnknown(err) {
 			err = fmt.Errorf("%w: %w", agent.ErrUnknown, err)
 		}
 		return err
@@ -160,6 +163,19 @@ func (s *session) enter(ctx context.Context, relay []string) (err error) {
 	s.replays = false
 	s.mu.Unlock()
 	s.info.Model = r.Models.Current
+	return s.choose(ctx)
+}
+
+// choose has the session use the model that the host wants.
+func (s *session) choose(ctx context.Context) error {
+	if s.spec.Model == "" || s.spec.Model == s.info.Model {
+		return nil
+	}
+	var none struct{}
+	if err := s.wait(ctx, "session/set_model", map[string]any{"sessionId": s.session, "modelId": s.spec.Model}, &none); err != nil {
+		return fmt.Errorf("the model %s: %w", s.spec.Model, err)
+	}
+	s.info.Model = s.spec.Model
 	return nil
 }
 
@@ -182,7 +198,7 @@ func (s *session) fresh(ctx context.Context, params map[string]any) error {
 	s.session, s.persona = r.Session, s.spec.SystemPrompt
 	s.mu.Unlock()
 	s.info.Model = r.Models.Current
-	return nil
+	return s.choose(ctx)
 }
 
 // A refusal is an error of the protocol.
@@ -194,7 +210,16 @@ type refusal struct {
 
 func (r *refusal) Error() string { return "the program says: " + r.Message }
 
-func isProtocol(err error) bool {
+// notFound is the protocol's code of what is not there.
+const notFound = -32002
+
+// isUnknown reports whether an error says that there is no such session: by its code, or by its
+// words, since not all programs have the code.
+func isUnknown(err error) bool {
 	var r *refusal
-	return errors.As(err, &r)
+	if !errors.As(err, &r) {
+		return false
+	}
+	words := strings.ToLower(r.Message + " " + string(r.Data))
+	return r.Code == notFound || strings.Contains(words, "not found") || strings.Contains(words, "no such session") || strings.Contains(words, "unknown session")
 }

@@ -62,7 +62,6 @@ type server struct {
 	once   sync.Once
 
 	mu    sync.Mutex
-	calls int
 	conns map[net.Conn]bool
 }
 
@@ -88,7 +87,9 @@ func serve(s *session) (*server, error) {
 
 // env is what the relay's environment has to have, as the protocol writes it.
 func (v *server) env() []any {
-	return []any{map[string]string{"name": socketEnv, "value": filepath.Join(v.dir, "s")}, map[string]string{"name": tokenEnv, "value": v.token}}
+	return []any{map[string]string{"name": socketEnv, "value": filepath.Join(v.dir, "s")}, map[string]string{"name": tokenEnv, "value": v.token},
+		map[string]string{"name": "DIALAI_SESSION", "value": v.s.spec.ID}, // so that it is found, as all that the agent has started
+	}
 }
 
 // close ends it; of nil there is nothing to end.
@@ -202,18 +203,22 @@ func (v *server) call(out *answers, id json.RawMessage, tool string, input json.
 	if len(input) == 0 {
 		input = json.RawMessage(`{}`)
 	}
-	v.mu.Lock()
-	v.calls++
-	ask := fmt.Sprintf("tool-%d", v.calls)
-	v.mu.Unlock()
+	say := func(text string, failed bool) {
+		out.write(id, "result", map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": failed})
+	}
 	v.s.mu.Lock()
-	v.s.open[ask] = question{reply: func(a agent.Reply) {
+	if v.s.turn == nil {
+		v.s.mu.Unlock()
+		say("no turn runs: nothing can be used now", true)
+		return
+	}
+	ask := v.s.put("tool", question{cancel: func() { go say("the turn is over", true) }, reply: func(a agent.Reply) {
 		text := a.Content
 		if a.Notice != "" {
 			text += "\n\n" + a.Notice
 		}
-		out.write(id, "result", map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": a.IsError})
-	}}
+		say(text, a.IsError)
+	}})
 	v.s.mu.Unlock()
 	v.s.queue.Tell(agent.ToolCall{ID: ask, Tool: tool, Input: input})
 }

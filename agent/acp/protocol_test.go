@@ -182,7 +182,7 @@ func asksFor(id int, call string) string {
 	return fmt.Sprintf(`{"id":%d,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":%s,"options":[{"optionId":"always","kind":"allow_always"},{"optionId":"yes","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}`, id, call)
 }
 
-var submit = agent.Tool{Name: "submit", Description: "Submit a move.", InputSchema: json.RawMessage(`{"type":"object"}`)}
+var submit = agent.Tool{Name: "submit", Description: "Submit a move.", InputSchema: json.RawMessage(`{"type":"object","properties":{"transition":{"type":"string"}}}`)}
 
 // opened opens a session whose agent says lines when it is prompted.
 func opened(t *testing.T, spec agent.Spec, reply func(agent.Event) (agent.Reply, bool), lines ...string) *agenttest.Host {
@@ -231,7 +231,7 @@ func TestConversation(t *testing.T) {
 	}
 	want := []string{
 		`receipt {"msg_id":"m","state":"queued"}`, `turn_started {}`, `receipt {"msg_id":"m","state":"started"}`, `text {"text":"I make it.","message_id":"s1-1"}`,
-		`tool {"tool_use_id":"c1","tool":"Bash","input":{"command":"touch a"}}`, `permission {"ask":"ask-7","tool":"Bash","input":{"command":"touch a"},"tool_use_id":"c1"}`,
+		`tool {"tool_use_id":"c1","tool":"Bash","input":{"command":"touch a"}}`, `permission {"ask":"ask-1","tool":"Bash","input":{"command":"touch a"},"tool_use_id":"c1"}`,
 	}
 	if got := h.Words(agent.KindReceipt, agent.KindTurn, agent.KindText, agent.KindToolUse, agent.KindPermission); strings.Join(got[:6], "\n") != strings.Join(want, "\n") {
 		t.Errorf("it told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -257,7 +257,7 @@ func TestConversation(t *testing.T) {
 func TestDenied(t *testing.T) {
 	h := opened(t, agent.Spec{}, func(e agent.Event) (agent.Reply, bool) {
 		p, ok := e.Body.(agent.Permission)
-		return agent.Reply{To: p.ID, Allow: p.ID == "ask-2", Reason: "not now"}, ok
+		return agent.Reply{To: p.ID, Allow: p.Tool == "acp__delete", Reason: "not now"}, ok
 	}, asksFor(1, `{"toolCallId":"c1","title":"rm a","kind":"execute","rawInput":{"command":"rm a"}}`),
 		`{"id":2,"method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"c2","title":"x","kind":"delete"},"options":[{"optionId":"ever","kind":"allow_always"}]}}`,
 		`{"id":3,"method":"session/request_permission","params":{"sessionId":"other","toolCall":{"toolCallId":"c2"},"options":[{"optionId":"yes","kind":"allow_once"}]}}`,
@@ -288,7 +288,7 @@ func TestTools(t *testing.T) {
 	h := opened(t, agent.Spec{Tools: []agent.Tool{submit}}, func(e agent.Event) (agent.Reply, bool) {
 		c, ok := e.Body.(agent.ToolCall)
 		return agent.Reply{To: c.ID, Content: "taken: " + string(c.Input), Notice: "Nearly full.", IsError: strings.Contains(string(c.Input), "bad")}, ok
-	}, asksFor(1, `{"toolCallId":"c1","title":"dialai_submit","kind":"other"}`), `ask {"transition":"report"}`, `ask {"transition":"bad"}`, ends("end_turn"))
+	}, asksFor(1, `{"toolCallId":"c1","title":"dialai_submit","kind":"other","rawInput":{"transition":"report"}}`), `ask {"transition":"report"}`, `ask {"transition":"bad"}`, ends("end_turn"))
 	h.Say(agent.Message{ID: "m", Content: "Go."})
 	h.Until(agent.KindDone, 1)
 	if got := logs(h, "asked"); len(got) != 2 || !strings.Contains(got[0], `"text":"taken: {\"transition\":\"report\"}\n\nNearly full."`) || !strings.Contains(got[0], `"isError":false`) || !strings.Contains(got[1], `"isError":true`) {
@@ -307,6 +307,39 @@ func TestTools(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "dialai-*", "s")); len(left) > 0 {
 		t.Logf("sockets of other sessions: %v", left)
 	}
+}
+
+// TestFailsClosed: what only calls itself a tool of the host is asked for, an id that comes twice is
+// two questions, a search is no known tool, and what the host does not let the agent have is
+// refused without a question.
+func TestFailsClosed(t *testing.T) {
+	h := opened(t, agent.Spec{Tools: []agent.Tool{submit}, OwnTools: []string{"Bash"}}, func(e agent.Event) (agent.Reply, bool) {
+		p, ok := e.Body.(agent.Permission)
+		return agent.Reply{To: p.ID, Allow: strings.Contains(string(p.Input), "one")}, ok
+	}, asksFor(1, `{"toolCallId":"c1","title":"dialai_submit","rawInput":{"command":"rm -rf /"}}`),
+		asksFor(2, `{"toolCallId":"c2","kind":"execute","rawInput":{"command":"one"}}`), asksFor(2, `{"toolCallId":"c3","kind":"execute","rawInput":{"command":"two"}}`),
+		asksFor(3, `{"toolCallId":"c4","kind":"search","title":"Grep for x","rawInput":{"filePath":"/etc/x"}}`), asksFor(4, `{"toolCallId":"c5","kind":"edit","rawInput":{}}`),
+		"answers 5", ends("end_turn"), asksFor(5, `{"toolCallId":"c6","kind":"execute","rawInput":{"command":"one, after the turn"}}`))
+	h.Say(agent.Message{ID: "m", Content: "Go."})
+	h.Until(agent.KindDone, 1)
+	h.Until(agent.KindLog, 12) // five lines of the relay, the prompt and six answers
+	var tools []string
+	for _, p := range agenttest.All[agent.Permission](h) {
+		tools = append(tools, p.Tool)
+	}
+	if got := strings.Join(tools, " "); got != "acp__other Bash Bash acp__search" {
+		t.Errorf("asked for were %s", got)
+	}
+	yes := 0
+	for _, a := range logs(h, "answer") {
+		if strings.Contains(a, `"yes"`) {
+			yes++
+		}
+	}
+	if yes != 1 {
+		t.Errorf("%d were allowed, want the one\n%s", yes, strings.Join(logs(h, "answer"), "\n"))
+	}
+	h.End()
 }
 
 // TestInterrupt: a cancelled turn answers what is open with cancelled, and tells that it is no

@@ -1,8 +1,10 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +73,16 @@ func (s *session) line(text []byte) {
 		s.request(string(m.ID), m.Method, m.Params)
 	case m.Method == "session/update" && s.mine(m.Params.Session):
 		s.updated(m.Params.Update)
+	case m.Method == "session/update" && m.Params.Update.Cost != nil && s.replaying(m.Params.Session):
+		s.before = m.Params.Update.Cost.Amount
 	}
+}
+
+// replaying reports whether something is about what was before this session was gone on with.
+func (s *session) replaying(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return id == s.session && s.replays
 }
 
 // log tells what is no message.
@@ -185,21 +196,14 @@ func (u *use) merge(c toolCall) {
 	}
 }
 
-// kinds are the names of tools by what the protocol says they do. What says nothing, or deletes or
-// moves, keeps the protocol's name.
-var kinds = map[string]string{"execute": "Bash", "edit": "Edit", "read": "Read", "search": "Grep", "fetch": "WebFetch"}
+// kinds are the names of tools by what the protocol says they do, of those whose input is looked at
+// by that name. All others have names of their own, of which nothing is known.
+var kinds = map[string]string{"execute": "Bash", "edit": "Edit", "fetch": "WebFetch"}
 
 // what returns what is used, and with which input.
 func (c toolCall) what() (tool string, input json.RawMessage) {
-	tool = kinds[c.ToolKind]
-	if tool == "" {
-		tool = c.ToolKind
-	}
-	if tool == "" || tool == "other" {
-		tool = "other"
-		if c.Title != "" {
-			tool = firstWord(c.Title)
-		}
+	if tool = kinds[c.ToolKind]; tool == "" {
+		tool = "acp__" + cmp.Or(c.ToolKind, "other")
 	}
 	if input = c.Input; len(input) == 0 {
 		input, _ = json.Marshal(map[string]string{"title": c.Title}) // a text
@@ -207,32 +211,61 @@ func (c toolCall) what() (tool string, input json.RawMessage) {
 	return tool, input
 }
 
-func firstWord(text string) string {
-	if words := strings.Fields(text); len(words) > 0 {
-		return words[0]
-	}
-	return "other"
-}
-
-// own reports whether a use is that of a tool that the host serves.
+// own reports whether a use is that of a tool that the host serves: by its title, and since that may
+// be anybody's words, by its input, which has no member that the tool does not have.
 func (c toolCall) own(tools []agent.Tool) bool {
 	if c.ToolKind != "" && c.ToolKind != "other" {
 		return false
 	}
 	for _, t := range tools {
 		if c.Title == "dialai_"+t.Name || c.Title == "mcp__dialai__"+t.Name {
-			return true
+			return takes(t, c.Input)
 		}
 	}
 	return false
 }
 
-// measure tells how full the context is, if that was said.
+// takes reports whether all members of an input are those of a tool.
+func takes(t agent.Tool, input json.RawMessage) bool {
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(t.InputSchema, &schema) // one that cannot be read has no members
+	if len(input) > 0 && json.Unmarshal(input, &members) != nil {
+		return false
+	}
+	for name := range members {
+		if _, known := schema.Properties[name]; !known {
+			return false
+		}
+	}
+	return true
+}
+
+// may reports whether the host lets the agent have a tool at all.
+func (s *session) may(tool string) bool {
+	own := s.spec.OwnTools
+	switch tool {
+	case "Edit":
+		return own == nil || slices.Contains(own, "Edit") || slices.Contains(own, "Write")
+	case "Bash", "WebFetch":
+		return own == nil || slices.Contains(own, tool)
+	}
+	return own == nil || len(own) > 0
+}
+
+// measure tells how full the context is, if that was said. Each is taken for a request of its own:
+// no sum is told. What the session had cost before it was gone on with is no cost of this process.
 func (s *session) measure(u update) {
-	told := agent.Usage{Used: u.Used, Window: u.Size, Ceiling: u.Size, Stale: u.Used == 0}
-	told.Tokens.In = u.Used // of the newest request: no sum is told
+	if u.Used > 0 {
+		s.newest, s.summed = u.Used, s.summed+u.Used
+	}
+	told := agent.Usage{Used: s.newest, Window: u.Size, Ceiling: u.Size, Stale: u.Used <= 0}
+	told.Tokens.In = s.summed
 	if u.Cost != nil && (u.Cost.Currency == "" || u.Cost.Currency == "USD") {
-		told.CostUSD = &u.Cost.Amount
+		cost := max(0, u.Cost.Amount-s.before)
+		told.CostUSD = &cost
 	}
 	s.queue.Tell(told)
 }

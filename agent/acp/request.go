@@ -43,11 +43,27 @@ func (s *session) request(id, method string, p params) {
 	switch {
 	case method != "session/request_permission":
 		_ = s.write(map[string]any{"id": json.RawMessage(id), "error": map[string]any{"code": -32601, "message": "unsupported: " + method}})
-	case !s.mine(p.Session):
+	case !s.mine(p.Session) || !s.working():
 		s.decide(id, "")
 	default:
 		s.permission(id, p)
 	}
+}
+
+// working reports whether a turn runs that was not interrupted.
+func (s *session) working() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn != nil && !s.cancelled
+}
+
+// put keeps a question until the host answers it, and returns its id. Those of the program may come
+// twice. mu is held.
+func (s *session) put(kind string, q question) string {
+	s.puts++
+	id := fmt.Sprintf("%s-%d", kind, s.puts)
+	s.open[id] = q
+	return id
 }
 
 // decide answers a permission with one of its options; "" is cancelled.
@@ -85,7 +101,13 @@ func (s *session) permission(id string, p params) {
 		return
 	}
 	tool, input := c.what()
-	ask := "ask-" + id
+	if !s.may(tool) {
+		s.mu.Lock()
+		s.reasons = append(s.reasons, tool+": you have no such tool")
+		s.mu.Unlock()
+		s.decide(id, never)
+		return
+	}
 	q := question{permission: true, cancel: func() { s.decide(id, "") }, reply: func(a agent.Reply) {
 		if a.Allow && once != "" {
 			s.decide(id, once)
@@ -99,7 +121,7 @@ func (s *session) permission(id string, p params) {
 		s.decide(id, never)
 	}}
 	s.mu.Lock()
-	s.open[ask] = q
+	ask := s.put("ask", q)
 	s.mu.Unlock()
 	s.queue.Tell(agent.Permission{ID: ask, Tool: tool, Input: input, ToolUseID: c.ID})
 }

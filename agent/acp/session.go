@@ -38,10 +38,15 @@ type session struct {
 	replays bool // the program tells what was before
 	uses    map[string]use
 
+	cancelled bool // the running turn was interrupted
+	puts      int  // questions to the host, for their ids
+
 	// Of the reading goroutine:
-	text   string // of the message that is being said
-	last   string // the last one of the turn
-	spoken int    // messages, for their ids
+	newest, summed int64   // tokens: of the newest request, of all
+	before         float64 // what the session had cost before this process
+	text           string  // of the message that is being said
+	last           string  // the last one of the turn
+	spoken         int     // messages, for their ids
 }
 
 func newSession(spec agent.Spec, events chan<- agent.Event) *session {
@@ -84,7 +89,7 @@ func (s *session) alive() error {
 
 // begin prompts. mu is held.
 func (s *session) begin(m agent.Message) {
-	s.turn, s.quiet = &m, make(chan struct{})
+	s.turn, s.quiet, s.cancelled = &m, make(chan struct{}), false
 	text := m.Content
 	if len(s.reasons) > 0 {
 		text = "What was refused in the last turn, and why:\n- " + strings.Join(s.reasons, "\n- ") + "\n\n" + text
@@ -165,6 +170,7 @@ func (s *session) Interrupt(context.Context) error {
 	if s.turn == nil {
 		return nil
 	}
+	s.cancelled = true
 	for id, q := range s.open {
 		if q.permission {
 			q.cancel()
@@ -224,11 +230,12 @@ func (s *session) watch() {
 	s.queue.End(agent.Exited{Code: exit.Code, Signal: exit.Signal, Left: exit.Left})
 }
 
-// withdraw takes back what was asked: the turn that did has ended.
+// withdraw takes back what was asked: the turn that did has ended. Whoever asked is answered.
 func (s *session) withdraw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, q := range s.open {
+		q.cancel()
 		if q.permission {
 			s.queue.Add(agent.Withdrawn{ID: id})
 		}
