@@ -10,6 +10,7 @@ package acp
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func New(relay, command []string, env ...string) *Agent {
 
 // Check starts the program, shakes hands, and ends it.
 func (a *Agent) Check(ctx context.Context) (agent.Info, error) {
-	s, err := a.start(ctx, agent.Spec{ID: "check"}, make(chan agent.Event))
+	s, err := a.start(ctx, agent.Spec{ID: "check-" + rand.Text()}, make(chan agent.Event))
 	if err != nil {
 		return agent.Info{}, err
 	}

@@ -12,6 +12,7 @@ package codex
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os/exec"
@@ -45,7 +46,7 @@ var capabilities = agent.Capabilities{
 
 // Check starts the program, shakes hands, and ends it.
 func (a *Agent) Check(ctx context.Context) (agent.Info, error) {
-	s, err := a.start(ctx, agent.Spec{ID: "check"}, make(chan agent.Event))
+	s, err := a.start(ctx, agent.Spec{ID: "check-" + rand.Text()}, make(chan agent.Event))
 	if err != nil {
 		return agent.Info{}, err
 	}
