@@ -71,11 +71,9 @@ func newHand(t testing.TB, w *works) *hand {
 // types types keys: names in angle brackets, and text.
 func (h *hand) types(keys ...string) *hand {
 	for _, k := range keys {
-		names := []string{k}
+		names := strings.Split(k, "")
 		if name, named := strings.CutPrefix(k, "<"); named {
 			names = []string{strings.TrimSuffix(name, ">")}
-		} else {
-			names = strings.Split(k, "")
 		}
 		for _, name := range names {
 			if _, cmd := h.Update(press(name)); cmd != nil {

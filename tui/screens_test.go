@@ -222,7 +222,7 @@ func TestTooSmall(t *testing.T) {
 func TestHostileText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bad := `\u001b[2J\u001b]0;x\u0007\u0085\u202e\r\n\ttail`
-		w := begin(t, "undertaking", "Export\x1b[2J\x07‮")
+		w := begin(t, "undertaking", "Export\x1b[2J\x07\u202e")
 		w.log("opened", `{"as":"manager","number":1,"agent":"claude`+bad+`","session_id":"m1","since":1}`)
 		w.move("manager", "ask", `{"message":"`+bad+`","questions":[{"text":"`+bad+`","options":["`+bad+`"]}]}`)
 		w.move("owner", "reply", `{"message":"`+bad+`"}`)
