@@ -74,7 +74,7 @@ func (a *Agent) start(ctx context.Context, spec agent.Spec, events chan<- agent.
 	}
 	s := newSession(spec, events)
 	s.process, err = process.Start(process.Config{
-		Path: path, Args: a.command[1:], Dir: spec.Cwd, Session: spec.ID, Env: slices.Concat(a.env, spec.Env),
+		Path: path, Args: a.command[1:], Dir: spec.Cwd, Session: spec.ID, Env: slices.Concat([]string{asks}, a.env, spec.Env),
 		Line: s.line, Log: func(text string) { s.queue.Tell(agent.Log{Stream: "stderr", Text: text}) },
 	})
 	if err != nil {
@@ -92,6 +92,10 @@ func (a *Agent) start(ctx context.Context, spec agent.Spec, events chan<- agent.
 
 // capabilities are those of an agent that can go on with a session.
 var capabilities = agent.Capabilities{Resume: true, Permission: true}
+
+// asks has OpenCode ask before it uses a tool, which it does not do by itself, and start no
+// subagents, which are not told apart. Other programs do not know it.
+const asks = `OPENCODE_PERMISSION={"*":"ask","dialai_*":"allow","task":"deny"}`
 
 const (
 	version  = 1           // of the protocol
@@ -153,7 +157,7 @@ func (s *session) enter(ctx context.Context, relay []string) (err error) {
 	s.mu.Lock()
 	s.session, s.replays = s.spec.Resume, true // what it says of before is not told again
 	s.mu.Unlock()
-	var r struct{ Models models }
+	var r entered
 	if err := s.wait(ctx, method, params, &r); err != nil {
 		if isUnknown(err) {
 			err = fmt.Errorf("%w: %w", agent.ErrUnknown, err)
@@ -163,7 +167,7 @@ func (s *session) enter(ctx context.Context, relay []string) (err error) {
 	s.mu.Lock()
 	s.replays = false
 	s.mu.Unlock()
-	s.info.Model = r.Models.Current
+	s.info.Model = r.model()
 	return s.choose(ctx)
 }
 
@@ -180,15 +184,30 @@ func (s *session) choose(ctx context.Context) error {
 	return nil
 }
 
-type models struct {
-	Current string `json:"currentModelId"`
+// An entered session has a model: one of its models, or a value of its configuration.
+type entered struct {
+	Session string `json:"sessionId"`
+	Models  struct {
+		Current string `json:"currentModelId"`
+	} `json:"models"`
+	Options []struct {
+		Category string          `json:"category"`
+		Value    json.RawMessage `json:"currentValue"`
+	} `json:"configOptions"`
+}
+
+func (e entered) model() string {
+	name := e.Models.Current
+	for _, o := range e.Options {
+		if o.Category == "model" && name == "" {
+			_ = json.Unmarshal(o.Value, &name) // what is no name is not known
+		}
+	}
+	return name
 }
 
 func (s *session) fresh(ctx context.Context, params map[string]any) error {
-	var r struct {
-		Session string `json:"sessionId"`
-		Models  models `json:"models"`
-	}
+	var r entered
 	if err := s.wait(ctx, "session/new", params, &r); err != nil {
 		return err
 	}
@@ -198,7 +217,7 @@ func (s *session) fresh(ctx context.Context, params map[string]any) error {
 	s.mu.Lock()
 	s.session, s.persona = r.Session, s.spec.SystemPrompt
 	s.mu.Unlock()
-	s.info.Model = r.Models.Current
+	s.info.Model = r.model()
 	return s.choose(ctx)
 }
 
@@ -222,5 +241,5 @@ func isUnknown(err error) bool {
 		return false
 	}
 	words := strings.ToLower(r.Message + " " + string(r.Data))
-	return r.Code == notFound || strings.Contains(words, "not found") || strings.Contains(words, "no such session") || strings.Contains(words, "unknown session")
+	return r.Code == notFound || strings.Contains(words, "not found") || strings.Contains(words, "no such session") || strings.Contains(words, "unknown session") || strings.Contains(words, `"service":"session"`)
 }

@@ -3,6 +3,7 @@ package acp_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,5 +151,9 @@ func TestOpenCodeCheck(t *testing.T) {
 	info, err := r.agent.Check(t.Context())
 	if err != nil || !strings.HasPrefix(info.Version, "OpenCode ") || !info.Capabilities.Resume || len(r.Requests()) > 0 {
 		t.Errorf("%+v, %v, %d requests", info, err, len(r.Requests()))
+	}
+	r.spec.Resume = "ses_000000000000000000000000000"
+	if _, err := r.agent.Open(t.Context(), r.spec, make(chan agent.Event)); !errors.Is(err, agent.ErrUnknown) {
+		t.Errorf("a session that never was: %v", err)
 	}
 }

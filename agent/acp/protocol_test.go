@@ -309,6 +309,35 @@ func TestTools(t *testing.T) {
 	}
 }
 
+// TestUnasked: an agent that runs something without asking is interrupted, unless it is trusted.
+func TestUnasked(t *testing.T) {
+	for _, trusted := range []bool{false, true} {
+		h := opened(t, agent.Spec{TrustAgent: trusted}, nil, updates(`{"sessionUpdate":"tool_call","toolCallId":"c1","kind":"execute","status":"in_progress","rawInput":{"command":"touch a"}}`),
+			updates(`{"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed"}`), map[bool]string{true: ends("end_turn"), false: "wait"}[trusted], ends("cancelled"))
+		h.Say(agent.Message{ID: "m", Content: "Go."})
+		done := h.Until(agent.KindDone, 1).Body.(agent.Done)
+		problems := agenttest.All[agent.Failed](h)
+		if interrupted := done.Outcome == agent.Cancelled && len(problems) == 1 && problems[0].Code == "unasked"; interrupted == trusted {
+			t.Errorf("trusted %v: %+v, %+v", trusted, done, problems)
+		}
+		h.End()
+	}
+}
+
+// TestCounts: an agent's own count of tokens goes before ours, a cost of nothing is none, and the
+// model is that of its configuration.
+func TestCounts(t *testing.T) {
+	h := opened(t, agent.Spec{}, nil, updates(`{"sessionUpdate":"usage_update","used":1000,"size":200000,"cost":{"amount":0,"currency":"USD"}}`),
+		`{"id":TURN,"result":{"stopReason":"end_turn","usage":{"inputTokens":900,"outputTokens":50,"cachedReadTokens":100}}}`)
+	h.Say(agent.Message{ID: "m", Content: "Go."})
+	h.Until(agent.KindDone, 1)
+	usage := agenttest.All[agent.Usage](h)
+	if len(usage) != 2 || usage[0].CostUSD != nil || usage[0].Tokens.In != 1000 || usage[1].Tokens != (agent.Tokens{In: 900, Out: 50, CacheRead: 100}) || usage[1].Used != 1000 {
+		t.Errorf("%+v", usage)
+	}
+	h.End()
+}
+
 // TestFailsClosed: what only calls itself a tool of the host is asked for, an id that comes twice is
 // two questions, a search is no known tool, and what the host does not let the agent have is
 // refused without a question.

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -56,6 +57,7 @@ type use struct {
 	toolCall
 	began time.Time
 	told  bool
+	asked bool // for permission
 }
 
 // line reads one line of the program. What is not known is left alone.
@@ -164,9 +166,13 @@ func (s *session) used(c toolCall) {
 	if s.uses[c.ID] = u; ended {
 		delete(s.uses, c.ID)
 	}
+	unasked := ended && !u.asked && !s.spec.TrustAgent && (u.ToolKind == "execute" || u.ToolKind == "edit" || u.ToolKind == "delete" || u.ToolKind == "move") && u.Status == "completed"
 	s.mu.Unlock()
 	if u.own(s.spec.Tools) {
 		return // a tool of the host, which it hears of itself
+	}
+	if unasked {
+		s.unasked(u)
 	}
 	if tell {
 		tool, input := u.what()
@@ -175,6 +181,13 @@ func (s *session) used(c toolCall) {
 	if ended {
 		s.queue.Tell(agent.ToolDone{ID: u.ID, OK: u.Status == "completed", Millis: time.Since(u.began).Milliseconds(), Output: beginning(textOf(u.Output))})
 	}
+}
+
+// unasked ends the turn of an agent that has run or changed something without asking: it is not
+// configured to ask, and what it does next cannot be governed either.
+func (s *session) unasked(u use) {
+	s.queue.Tell(agent.Failed{Code: "unasked", Message: fmt.Sprintf("the agent has used a tool of the kind %s without asking: have it configured to ask, or open it as one that is trusted", u.ToolKind)})
+	_ = s.Interrupt(context.Background()) // an error says that it has ended
 }
 
 // merge takes over what is new.
@@ -255,19 +268,42 @@ func (s *session) may(tool string) bool {
 	return own == nil || len(own) > 0
 }
 
-// measure tells how full the context is, if that was said. Each is taken for a request of its own:
-// no sum is told. What the session had cost before it was gone on with is no cost of this process.
+// measure tells how full the context is, if that was said. Each is taken for a request of its own
+// where the agent does not count. What the session had cost before it was gone on with is no cost of this process.
 func (s *session) measure(u update) {
 	if u.Used > 0 {
-		s.newest, s.summed = u.Used, s.summed+u.Used
+		s.usage.Used = u.Used
+		if !s.counted {
+			s.usage.Tokens.In += u.Used
+		}
 	}
-	told := agent.Usage{Used: s.newest, Window: u.Size, Ceiling: u.Size, Stale: u.Used <= 0}
-	told.Tokens.In = s.summed
-	if u.Cost != nil && (u.Cost.Currency == "" || u.Cost.Currency == "USD") {
+	s.usage.Window, s.usage.Ceiling, s.usage.Stale = u.Size, u.Size, u.Used <= 0
+	if u.Cost != nil && u.Cost.Amount > 0 && (u.Cost.Currency == "" || u.Cost.Currency == "USD") { // 0 is what a model without a price costs
 		cost := max(0, u.Cost.Amount-s.before)
-		told.CostUSD = &cost
+		s.usage.CostUSD = &cost
 	}
-	s.queue.Tell(told)
+	s.queue.Tell(s.usage)
+}
+
+// A bill is what a turn used, if the agent counts it.
+type bill struct {
+	Input     int64 `json:"inputTokens"`
+	Output    int64 `json:"outputTokens"`
+	CacheRead int64 `json:"cachedReadTokens"`
+}
+
+// count takes what a turn used by the agent's own count, which goes before ours.
+func (s *session) count(b *bill) {
+	if b == nil {
+		return
+	}
+	if !s.counted {
+		s.counted, s.usage.Tokens = true, agent.Tokens{}
+	}
+	s.usage.Tokens.In += max(0, b.Input)
+	s.usage.Tokens.Out += max(0, b.Output)
+	s.usage.Tokens.CacheRead += max(0, b.CacheRead)
+	s.queue.Tell(s.usage)
 }
 
 func textOf(raw json.RawMessage) string {

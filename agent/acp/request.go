@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/dialai/dialai/agent"
 )
@@ -85,9 +86,12 @@ func (s *session) permission(id string, p params) {
 	if known {
 		u.merge(c)
 		c = u.toolCall
+	} else { // it is told later
+		u = use{toolCall: c, began: time.Now()}
 	}
+	u.asked = true
 	tell := known && !u.told && !c.own(s.spec.Tools)
-	if u.told = u.told || tell; known {
+	if u.told = u.told || tell; c.ID != "" {
 		s.uses[c.ID] = u
 	}
 	s.mu.Unlock()

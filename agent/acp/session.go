@@ -42,11 +42,12 @@ type session struct {
 	puts      int  // questions to the host, for their ids
 
 	// Of the reading goroutine:
-	newest, summed int64   // tokens: of the newest request, of all
-	before         float64 // what the session had cost before this process
-	text           string  // of the message that is being said
-	last           string  // the last one of the turn
-	spoken         int     // messages, for their ids
+	usage   agent.Usage // as it was told last
+	counted bool        // the agent counts its tokens itself
+	before  float64     // what the session had cost before this process
+	text    string      // of the message that is being said
+	last    string      // the last one of the turn
+	spoken  int         // messages, for their ids
 }
 
 func newSession(spec agent.Spec, events chan<- agent.Event) *session {
@@ -118,8 +119,10 @@ func (s *session) finish(r reply) {
 	} else {
 		var end struct {
 			StopReason string `json:"stopReason"`
+			Usage      *bill  `json:"usage"`
 		}
 		_ = json.Unmarshal(r.Result, &end) // what cannot be read is no reason that is known
+		s.count(end.Usage)
 		done.Outcome = outcome(end.StopReason)
 		if done.Outcome == agent.Provider {
 			done.Problem = "the turn ended: " + end.StopReason

@@ -61,12 +61,10 @@ func CodexEnv(t testing.TB, s *Server, home string) []string {
 }
 
 // OpenCodeEnv returns what OpenCode needs in its environment to ask a server of the test, and
-// nobody else, for its configuration in a folder, which it writes there: it asks before it runs
-// or changes something.
+// nobody else, for its configuration in a folder, which it writes there.
 func OpenCodeEnv(t testing.TB, s *Server, home string) []string {
 	t.Helper()
 	config := fmt.Sprintf(`{"model": "fake/of-the-test", "small_model": "fake/of-the-test", "autoupdate": false, "share": "disabled",
-		"permission": {"bash": "ask", "edit": "ask", "webfetch": "deny"},
 		"provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": {"baseURL": %q, "apiKey": "dummy"},
 			"models": {"of-the-test": {"name": "of the test", "tool_call": true, "limit": {"context": 200000, "output": 8000}}}}}}`, s.URL+"/v1")
 	path := filepath.Join(home, "opencode.json")
