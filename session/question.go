@@ -46,6 +46,12 @@ func (s *Session) Facts() Facts {
 	return Facts{input, s.Data().JSON()}
 }
 
+// ReasonFor returns why a human is asked, with what came of asks that failed, as far as a viewer may
+// know.
+func (s *Session) ReasonFor(viewer machine.SpecialistID) string {
+	return s.ReasonWithFailures(s.OutcomeFor(viewer), s.Withheld(viewer) != "")
+}
+
 // ReasonWithFailures returns why a human is asked, with what came of asks that
 // failed.
 func (s *Session) ReasonWithFailures(o Outcome, withheld bool) string {

@@ -20,7 +20,7 @@ func decisionBody(n Now, look style) (body []para) {
 	}
 	s := n.Session
 	body = append(body, strong(orWord(s.State.Prompt, s.State.Name), look), blank)
-	if reason := s.ReasonWithFailures(s.Outcome(), false); reason != "" {
+	if reason := s.ReasonFor("owner"); reason != "" {
 		body = append(body, prose("Why you: "+clean(reason)), blank)
 	}
 	body = append(body, questionsOf(s)...)
@@ -30,7 +30,11 @@ func decisionBody(n Now, look style) (body []para) {
 			body = append(body, spoken(speaker(last.SpecialistID, last.IsHuman, n.State.Bound), said, look))
 		}
 	}
-	for _, p := range s.Proposals() {
+	proposals := s.Proposals()
+	if why := s.Withheld("owner"); why != "" && len(proposals) > 0 {
+		body, proposals = append(body, prose(fmt.Sprintf("%d proposals are withheld: %s.", len(proposals), why)), blank), nil
+	}
+	for _, p := range proposals {
 		text := p.Transition.Name + ": " + p.Reasoning + written(without(p.MetaJSON, "message"), "")
 		body = append(body, spoken(speaker(p.SpecialistID, p.IsHuman, n.State.Bound)+" proposes", text, look))
 	}

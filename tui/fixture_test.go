@@ -28,6 +28,12 @@ type works struct {
 func begin(t testing.TB, name, task string) *works {
 	t.Helper()
 	file, text, _ := machines.Read(name)
+	return beginText(t, file, text, task)
+}
+
+// beginText starts one of an edited machine.
+func beginText(t testing.TB, file string, text []byte, task string) *works {
+	t.Helper()
 	m, err := machine.Parse(file, text, strategies.Checks())
 	if err != nil {
 		t.Fatal(err)

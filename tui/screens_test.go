@@ -182,6 +182,29 @@ func TestScreenOfEndedAsk(t *testing.T) {
 	}
 }
 
+// TestWithheld: what is to be ruled on without sight of the proposals shows none of them, and not why.
+func TestWithheld(t *testing.T) {
+	file, text, _ := machines.Read("undertaking")
+	blind := strings.Replace(string(text), `"quorum": "all",`, `"quorum": "all", "collapse": {},`, 1)
+	w := beginText(t, file, []byte(blind), "Invoice export")
+	for _, move := range []string{"state_plan", "assent", "awakened", "brief", "begin", "complete", "accept_report", "passed"} {
+		w.move("owner", move, `{"message":"m","number":1}`)
+	}
+	w.move("verifier-a", "sound", `{"message":"It holds.","findings":[]}`)
+	w.move("verifier-b", "sound", `{"message":"Indeed.","findings":[]}`)
+	m := newModel(Config{})
+	m.now, m.height = w.now(), 60
+	got := m.View().Content
+	if m.screen() != decision || !strings.Contains(got, "2 proposals are withheld") {
+		t.Errorf("screen %s:\n%s", m.screen(), got)
+	}
+	for _, hidden := range []string{"It holds", "Indeed", "Probability"} {
+		if strings.Contains(got, hidden) {
+			t.Errorf("it tells %q:\n%s", hidden, got)
+		}
+	}
+}
+
 // TestCells: ten cells, a tenth each, rounded half up.
 func TestCells(t *testing.T) {
 	look := style{ascii: true}

@@ -27,7 +27,7 @@ var voices = []voice{
 		return fmt.Sprintf("%s, $%s spent", n.Session.State.Name, n.Session.Spent().Money), n.Session.Status == session.Completed && !n.Session.State.Final
 	}},
 	{"Speak again, or depart.", func(n Now) (string, bool) {
-		return n.Session.ReasonWithFailures(n.Session.Outcome(), false), !n.Session.Status.Live() || n.Session.Status == session.NeedsHuman && !undertaking.WaitsForOwner(n.Session)
+		return n.Session.ReasonFor("owner"), !n.Session.Status.Live() || n.Session.Status == session.NeedsHuman && !undertaking.WaitsForOwner(n.Session)
 	}},
 	{"Patience.", waitsLong},
 	{"Context thins.", func(n Now) (string, bool) {

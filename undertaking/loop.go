@@ -326,7 +326,7 @@ func (l *Loop) asked() error {
 		return nil
 	}
 	l.waiting = true
-	reason := l.s.ReasonWithFailures(l.s.Outcome(), false)
+	reason := l.s.ReasonFor(owner)
 	if !isOwners(l.s.State.Name) {
 		l.tell(who{}, "your move: %s", reason)
 		return nil

@@ -38,7 +38,7 @@ func StatusOf(s *session.Session, u State, now time.Time) Status {
 	in := read[taskInput](s.Options().Meta)
 	book := s.Spent()
 	out := Status{
-		Session: s.ID.String(), Task: in.Task, State: s.State.Name, Status: s.Status.String(), Cwd: in.Cwd, Reason: s.ReasonWithFailures(s.Outcome(), false),
+		Session: s.ID.String(), Task: in.Task, State: s.State.Name, Status: s.Status.String(), Cwd: in.Cwd, Reason: s.ReasonFor(owner),
 		Spent: Cost{book.Money, book.TokensIn, book.TokensOut}.plus(u.unpaid()), Workers: u.Workers, Others: u.Others, Tasks: u.Tasks,
 	}
 	if limit, limited := capUSD(s); limited {

@@ -199,7 +199,7 @@ func (v *shown) waitingPrompts(ctx context.Context) (list []tui.Prompt, err erro
 		}
 		list = append(list, tui.Prompt{
 			Session: s.ID.String(), Round: s.Key().ID(), Agent: about.Agent, Tool: about.Tool, Kind: about.Kind, Input: inputText(about.Input),
-			Why: s.ReasonWithFailures(s.Outcome(), false), Since: s.EnteredAt().Time(),
+			Why: s.ReasonFor("owner"), Since: s.EnteredAt().Time(),
 		})
 	}
 	return list, nil
