@@ -237,11 +237,11 @@ func lineOf(l undertaking.Line) string {
 // leavingBody says what is saved.
 func leavingBody(n Now, watch bool) []para {
 	if watch || n.Session == nil {
-		return []para{blank, centred("Nothing is lost: this only watches."), blank, centred("Ctrl-C again leaves, any other key stays.")}
+		return []para{blank, centred("Nothing is lost: this only watches."), blank, centred("Ctrl-C again within three seconds leaves, any other key stays.")}
 	}
 	return []para{
 		blank, prose("The agents' sessions are closed, and everything is in the store: moves, words, records, costs."), blank,
-		prose("dialai undertake --resume " + shortID(n.Session) + " goes on."), blank, prose("Ctrl-C again leaves, any other key stays."),
+		prose("dialai undertake --resume " + shortID(n.Session) + " goes on."), blank, prose("Ctrl-C again within three seconds leaves, any other key stays."),
 	}
 }
 

@@ -50,7 +50,7 @@ func (m *model) inner() (width, height int) {
 // draw returns the whole screen, and where the cursor is; x is -1 if it is nowhere.
 func (m *model) draw() (content string, x, y int) {
 	if m.width < minWidth || m.height < minHeight {
-		line := fmt.Sprintf("%d×%d is too small, at least %d×%d is needed; the work goes on", m.width, m.height, minWidth, minHeight)
+		line := fmt.Sprintf("%d×%d needed, %d×%d here: too small; the work goes on", minWidth, minHeight, m.width, m.height)
 		return pad(line, max(0, m.width)), -1, 0
 	}
 	of := m.screen()

@@ -53,6 +53,9 @@ type undertakeFlags struct {
 	givenTree                    bool
 }
 
+// pinnedFlags are of the beginning: what they say is pinned with the session.
+var pinnedFlags = []string{"solo", "agent", "manager-agent", "verifier-agent", "cwd", "worktree", "check", "budget", "max-tokens", "machine", "new"}
+
 // newest is what --resume means without an id.
 const newest = "the only one"
 
@@ -87,6 +90,11 @@ says what each can do.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.givenTree = cmd.Flags().Changed("worktree")
+			for _, name := range pinnedFlags {
+				if f.resume != "" && cmd.Flags().Changed(name) {
+					return command.Hinted(command.Usage("--resume goes on with what was begun, and --%s is of the beginning", name), "dialai resume ID --raise raises a limit")
+				}
+			}
 			return f.undertake(cmd.Context(), a, args)
 		},
 	}

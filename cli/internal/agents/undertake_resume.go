@@ -33,9 +33,19 @@ func taskOf(s *session.Session) (task, cwd string) {
 // maxUnfinished is how many undertakings are looked at.
 const maxUnfinished = 200
 
-// open returns the undertakings that can be gone on with, those in a folder or below its
-// repository's working trees first; "" is any folder.
+// begunIn returns the folder that an undertaking was begun in, which works in at: that, or a working
+// tree made for it beside the repository of the folder.
+func begunIn(s *session.Session, at string) string {
+	return strings.Replace(at, "-dialai-"+s.ID.String()[:8], "", 1)
+}
+
+// open returns the undertakings that can be gone on with, of those that were begun in a folder; ""
+// is any folder.
 func (w *work) open(ctx context.Context, cwd string) (list []*session.Session, err error) {
+	linked, err := filepath.EvalSymlinks(cwd)
+	if err != nil && cwd != "" {
+		return nil, err
+	}
 	var found []session.Summary
 	for _, name := range []string{fullMachine, soloMachine} {
 		some, err := w.engine.Sessions(ctx, session.ListQuery{MachineName: name, Statuses: []session.Status{session.Running, session.NeedsHuman, session.Stopped}, Desc: true, Limit: maxUnfinished})
@@ -49,7 +59,7 @@ func (w *work) open(ctx context.Context, cwd string) (list []*session.Session, e
 		if err != nil {
 			return nil, err
 		}
-		if _, at := taskOf(s); !s.State.Final && (cwd == "" || at == cwd) {
+		if _, at := taskOf(s); !s.State.Final && (cwd == "" || at == cwd || begunIn(s, at) == linked) {
 			list = append(list, s)
 		}
 	}
@@ -71,8 +81,11 @@ func (w *work) unfinished(ctx context.Context, cwd string) error {
 		return w.chooseUnfinished(ctx, list[0])
 	}
 	id := []string{list[0].ID.String()}
-	return command.Hinted(errors.New("there is unfinished work in this folder"), "%s goes on, %s ends it, --new begins beside it",
-		w.Command("undertake", nil, "--resume", id[0]), w.Command("cancel", id, "--note", "WHY"))
+	goesOn, problem := w.Command("undertake", nil, "--resume", id[0]), errors.New("there is unfinished work in this folder")
+	if list[0].Status == session.Stopped { // there is nothing to cancel
+		return command.Hinted(problem, "%s goes on, --new begins beside it", goesOn)
+	}
+	return command.Hinted(problem, "%s goes on, %s ends it, --new begins beside it", goesOn, w.Command("cancel", id, "--note", "WHY"))
 }
 
 // chooseUnfinished asks what becomes of unfinished work: to go on with it, to look at it, to end
