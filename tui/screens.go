@@ -261,7 +261,11 @@ func overBody(n Now, problem error, look style) []para {
 		}
 	}
 	if s.Status == session.Stopped && !s.State.Final {
-		body = append(body, blank, prose("dialai resume "+shortID(s)+", then dialai undertake --resume "+shortID(s)+", goes on."))
+		resume := "dialai resume " + shortID(s)
+		if limit := undertaking.Exceeded(s); limit != "" {
+			resume += " --raise " + limit + "=VALUE --note WHY"
+		}
+		body = append(body, blank, prose(resume+", then dialai undertake --resume "+shortID(s)+", goes on."))
 	}
 	return append(body, blank, prose("Any key leaves."))
 }

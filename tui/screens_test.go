@@ -15,6 +15,8 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/machines"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/undertaking"
 )
@@ -202,6 +204,20 @@ func TestWithheld(t *testing.T) {
 		if strings.Contains(got, hidden) {
 			t.Errorf("it tells %q:\n%s", hidden, got)
 		}
+	}
+}
+
+// TestStoppedForBudget: whoever is told that the budget is spent is told how it is raised.
+func TestStoppedForBudget(t *testing.T) {
+	w := working(t)
+	s, err := w.r.Stop(t.Context(), w.s.ID, runner.Stopping{Actor: session.LocalActor("somebody"), Note: "budget: $19.8 of $20 is spent, and the next turn may cost $1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.s = s
+	m := newModel(Config{})
+	if m.now = w.now(); !strings.Contains(m.View().Content, "--raise budget.hard_limit_usd=VALUE --note WHY") {
+		t.Errorf("it shows\n%s", m.View().Content)
 	}
 }
 

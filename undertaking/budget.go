@@ -41,11 +41,19 @@ func (l *Loop) spent() Cost {
 // budgetNote begins the note of an undertaking that was stopped for its budget.
 const budgetNote = "budget: "
 
-// Exceeded returns the limit that an undertaking was stopped for because a turn more might not
-// fit into it, as resume raises it; "" if it was stopped for something else, or is not.
+// Exceeded returns the limit that an undertaking was stopped for, because a turn more might not
+// fit into it or one was over it, as resume raises it; "" if it was stopped for something else, or
+// is not.
 func Exceeded(s *session.Session) string {
-	switch reason := s.Outcome().Reason; {
-	case s.Status != session.Stopped || !strings.HasPrefix(reason, budgetNote):
+	reason := s.Outcome().Reason
+	if s.Status != session.Stopped {
+		return ""
+	}
+	if over := s.Program.Guards(s.State).LimitsOf(s.Outcome().Code); len(over) > 0 {
+		return over[0].Limit
+	}
+	switch {
+	case !strings.HasPrefix(reason, budgetNote):
 		return ""
 	case strings.HasSuffix(reason, "tokens are spent"):
 		return "budget.hard_limit_tokens"

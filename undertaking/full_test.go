@@ -454,6 +454,16 @@ func TestOutOfBudgetAnywhere(t *testing.T) {
 	}
 }
 
+// TestOverBudgetInTurn: a turn that costs more than all that may be spent stops the undertaking, and
+// which limit is to be raised is known.
+func TestOverBudgetInTurn(t *testing.T) {
+	w := beginOf(t, "undertaking", "", strings.Replace(turn("manager", plans), `"cost_usd":0.1`, `"cost_usd":27`, 1))
+	s, _, err := w.run(t.Context())
+	if err != nil || s.Status != session.Stopped || undertaking.Exceeded(s) != "budget.hard_limit_usd" {
+		t.Errorf("it is %s (%s: %s), limit %q, %v", s.Status, s.Outcome().Code, s.Outcome().Reason, undertaking.Exceeded(s), err)
+	}
+}
+
 // TestDumpOfFull: the dump has the manager's session, and workers as active or completed.
 func TestDumpOfFull(t *testing.T) {
 	w := beginOf(t, "undertaking", "", append(fullRun()[:4], turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))...)
