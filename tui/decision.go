@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/undertaking"
 )
 
 // A decision is shown whole before it is made: what is asked and why, what the case has, what
@@ -56,21 +57,15 @@ func decisionBody(n Now, look style) (body []para) {
 	return append(body, blank, prose(hintOf(n)))
 }
 
+// hintOf says what becomes of what is typed.
 func hintOf(n Now) string {
-	if answer := wordsAre(n.Session); answer != "" {
+	switch answer := undertaking.AnswerIn(n.Session); {
+	case answer != "":
 		return "F2 chooses. What you type is: " + answer + "."
+	case undertaking.WaitsForOwner(n.Session):
+		return "F2 chooses. What you type decides nothing: the manager hears it with its next turn."
 	}
 	return "F2 chooses. What you type is said, and whose move it is is asked again."
-}
-
-// wordsAre says which move typed words are; "" if they are none.
-func wordsAre(s *session.Session) string {
-	for _, name := range []string{"reply", "amend", "rule"} {
-		if t := s.State.Transition(name); t != nil && s.WhyClosed(t) == "" {
-			return name
-		}
-	}
-	return ""
 }
 
 func questionsOf(s *session.Session) (body []para) {

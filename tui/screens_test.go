@@ -221,6 +221,28 @@ func TestStoppedForBudget(t *testing.T) {
 	}
 }
 
+// TestHints: what becomes of what is typed is what the undertaking makes of it.
+func TestHints(t *testing.T) {
+	w := judged(t)
+	if got := hintOf(w.now()); !strings.Contains(got, "the manager hears it with its next turn") {
+		t.Errorf("in verifying: %s", got)
+	}
+	w = planned(t)
+	w.move("owner", "assent", "")
+	w.move("engine", "awakened", `{"number":1,"message":"m"}`)
+	w.move("manager", "escalate", questions)
+	if got := hintOf(w.now()); !strings.Contains(got, "What you type is: rule.") {
+		t.Errorf("in awaiting_ruling: %s", got)
+	}
+	w.move("owner", "rule", `{"message":"m"}`)
+	w.move("owner", "dismiss", `{"message":"m"}`)
+	w.move("owner", "awakened", `{"number":0,"message":"m"}`)
+	w.move("manager", "escalate", questions)
+	if got := hintOf(w.now()); !strings.Contains(got, "What you type is: recall.") {
+		t.Errorf("in awaiting_ruling without a worker: %s", got)
+	}
+}
+
 // TestCells: ten cells, a tenth each, rounded half up.
 func TestCells(t *testing.T) {
 	look := style{ascii: true}

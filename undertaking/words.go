@@ -36,8 +36,8 @@ func Say(ctx context.Context, r *runner.Runner, id specialist.SessionID, text st
 		return "", err
 	case !s.Status.Live():
 		return "", fmt.Errorf("session %s is %s, and nobody is there to hear it: %w", id, s.Status, runner.ErrNotRunning)
-	case s.Status == session.NeedsHuman && answerIn(s) != "":
-		return said(s, answerIn(s)), rule(ctx, r, s, answerIn(s), text, actor)
+	case s.Status == session.NeedsHuman && AnswerIn(s) != "":
+		return said(s, AnswerIn(s)), rule(ctx, r, s, AnswerIn(s), text, actor)
 	}
 	if err := appendWord(ctx, r.Store(), id, Word{ID: uuid.NewString(), Text: text, By: strings.TrimPrefix(actor.Subject, "local:"), Deliver: deliver}, now); err != nil {
 		return "", err
@@ -49,9 +49,9 @@ func Say(ctx context.Context, r *runner.Runner, id specialist.SessionID, text st
 	return toldHow(s, deliver), nil
 }
 
-// answerIn returns the move that a human's words are in a state that waits for one; "" if they are
+// AnswerIn returns the move that a human's words are in a state that waits for one; "" if they are
 // none. Words never accept anything.
-func answerIn(s *session.Session) string {
+func AnswerIn(s *session.Session) string {
 	if !isOwners(s.State.Name) {
 		return ""
 	}
