@@ -13,6 +13,13 @@ type chooser struct {
 	at      int
 	writing bool
 	entry   entry
+	stray   bool // a text was typed: Enter is the end of that, and no choice
+}
+
+// strayed says that what is typed is not said here.
+func (c *chooser) strayed(m *model) {
+	c.stray = true
+	m.said = "a move is chosen here; Esc goes back to what you say"
 }
 
 // choose opens the overlay, if there is something to choose.
@@ -35,15 +42,21 @@ func (m *model) choosing(k tea.KeyPressMsg) tea.Cmd {
 	case "esc":
 		m.chooser = nil
 	case "up":
-		c.at = (c.at + len(c.list) - 1) % len(c.list)
+		c.at, c.stray = (c.at+len(c.list)-1)%len(c.list), false
 	case "down", "tab":
-		c.at = (c.at + 1) % len(c.list)
+		c.at, c.stray = (c.at+1)%len(c.list), false
 	case "enter":
-		return m.chosen()
+		if !c.stray {
+			return m.chosen()
+		}
+		c.strayed(m)
 	default:
-		if n := len(name); n == 1 && name >= "1" && name <= "9" && int(name[0]-'1') < len(c.list) {
+		switch n := len(name); {
+		case !c.stray && n == 1 && name >= "1" && name <= "9" && int(name[0]-'1') < len(c.list):
 			c.at = int(name[0] - '1')
 			return m.chosen()
+		case k.Key().Text != "":
+			c.strayed(m)
 		}
 	}
 	return nil

@@ -412,3 +412,26 @@ func TestNotDone(t *testing.T) {
 		t.Errorf("%q is typed", string(h.entry.text))
 	}
 }
+
+// TestStray: words that are typed or pasted while a move is chosen choose none, whatever they end with;
+// a message takes what is pasted.
+func TestStray(t *testing.T) {
+	h := newHand(t, judged(t))
+	h.types("<f2>", "in 2 words", "<enter>").did(t)
+	h.types("<esc>", "<f2>")
+	h.Update(tea.PasteMsg{Content: "words"})
+	h.types("<enter>").did(t)
+	if h.chooser == nil || len(h.entry.text) != 0 {
+		t.Errorf("the overlay is gone, or %q is typed", string(h.entry.text))
+	}
+	if h.types("<down>", "<up>", "<enter>"); len(h.said) != 1 || !strings.HasPrefix(h.said[0], "rule sound") {
+		t.Errorf("it did %v", h.said)
+	}
+
+	h = newHand(t, planned(t))
+	h.types("<f2>", "2")
+	h.Update(tea.PasteMsg{Content: "a semi\r\ncolon"})
+	if h.types("<enter>"); len(h.said) != 1 || !strings.HasPrefix(h.said[0], `rule amend "a semi\ncolon"`) {
+		t.Errorf("it did %v", h.said)
+	}
+}

@@ -83,7 +83,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case told:
 		m.happened(msg)
 	case tea.PasteMsg:
-		m.typed(msg.Content)
+		m.pasted(msg.Content)
 	case tea.KeyPressMsg:
 		return m, m.pressed(msg)
 	}
@@ -150,9 +150,26 @@ func (m *model) screen() screen {
 	return screenOf(m.now)
 }
 
+// pasted takes what was pasted, where it would be typed.
+func (m *model) pasted(s string) {
+	switch c := m.chooser; {
+	case c == nil:
+		m.typed(s)
+	case c.writing:
+		c.entry.insert(lines(s))
+	default:
+		c.strayed(m)
+	}
+}
+
+// lines has lines end as we have them.
+func lines(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+}
+
 func (m *model) typed(s string) {
 	if !m.c.Watch && !m.ended {
-		m.entry.insert(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n"))
+		m.entry.insert(lines(s))
 	}
 }
 
