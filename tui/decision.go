@@ -100,8 +100,14 @@ func promptBody(n Now, look style) []para {
 	if more := len(n.Prompts) - 1; more > 0 {
 		body = append(body, prose(fmt.Sprintf("%d more wait.", more)), blank)
 	}
+	if p.Kind == question {
+		return append(body, prose("dialai decide "+clean(p.Session)[:min(8, len(p.Session))]+" answers it; F2 can deny it."))
+	}
 	return append(body, prose("F2 chooses: allow, once, for exactly this; or deny, with a reason if you like."))
 }
+
+// question is the kind of permission that asks the human something.
+const question = "question"
 
 // A choice is a move that the human may make.
 type choice struct {
@@ -119,10 +125,12 @@ func (c choice) text(i int, look style) string {
 func choicesOf(n Now) (list []choice) {
 	if len(n.Prompts) > 0 {
 		p := n.Prompts[0]
-		return []choice{
-			{Ruling{Session: p.Session, Round: p.Round, Transition: "allow"}, "once, for exactly this", false, false},
-			{Ruling{Session: p.Session, Round: p.Round, Transition: "deny"}, "the agent is told why", true, false},
+		allow := choice{Ruling{Session: p.Session, Round: p.Round, Transition: "allow"}, "once, for exactly this", false, false}
+		deny := choice{Ruling{Session: p.Session, Round: p.Round, Transition: "deny"}, "the agent is told why", true, false}
+		if p.Kind == question { // its answers are its questions' options, which are chosen elsewhere
+			return []choice{deny}
 		}
+		return []choice{allow, deny}
 	}
 	s := n.Session
 	if s == nil || !s.Status.Live() {

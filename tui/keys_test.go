@@ -200,6 +200,11 @@ func TestPermissionKeys(t *testing.T) {
 		h.types("<f2>", "<enter>").did(t, `rule allow "" in r`)
 		h.types("<f2>", "2", "no pushes", "<enter>").did(t, `rule deny "no pushes" in r`)
 		h.types("<f2>", "2", "<enter>").did(t, `rule deny "" in r`)
+		h.now.Prompts[0] = Prompt{Session: "0123456789", Round: "r", Tool: "AskUserQuestion", Kind: "question"}
+		if content, _, _ := h.draw(); !strings.Contains(content, "dialai decide 01234567 answers it") {
+			t.Errorf("of a question it shows\n%s", content)
+		}
+		h.types("<f2>", "1", "<enter>").did(t, `rule deny "" in r`)
 	})
 }
 

@@ -180,13 +180,13 @@ const maxPrompts = 50
 
 // waitingPrompts returns the permissions of this undertaking that wait for the human, the oldest
 // first.
-func (v *shown) waitingPrompts(ctx context.Context) (list []tui.Prompt, err error) {
-	found, err := v.engine.Sessions(ctx, session.ListQuery{MachineName: "permission", Statuses: []session.Status{session.NeedsHuman}, Limit: maxPrompts})
+func (w *work) waitingPrompts(ctx context.Context) (list []tui.Prompt, err error) {
+	found, err := w.engine.Sessions(ctx, session.ListQuery{MachineName: "permission", Statuses: []session.Status{session.NeedsHuman}, Limit: maxPrompts})
 	if err != nil {
 		return nil, err
 	}
 	for _, of := range found {
-		s, err := v.engine.Session(ctx, of.SessionID)
+		s, err := w.engine.Session(ctx, of.SessionID)
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +194,7 @@ func (v *shown) waitingPrompts(ctx context.Context) (list []tui.Prompt, err erro
 			Undertaking, Agent, Tool, Kind string
 			Input                          json.RawMessage
 		}
-		if json.Unmarshal(s.Options().Meta, &about) != nil || about.Undertaking != v.id.String() {
+		if json.Unmarshal(s.Options().Meta, &about) != nil || about.Undertaking != w.id.String() {
 			continue
 		}
 		list = append(list, tui.Prompt{

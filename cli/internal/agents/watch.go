@@ -134,8 +134,12 @@ func (w *work) watchScreen(ctx context.Context, terminal *os.File, ascii bool) e
 	go func() {
 		seen := &sight{work: w}
 		done <- w.follow(ctx, func(s *session.Session, u undertaking.State) error {
-			screen.Show(tui.Now{Session: s, State: u, At: command.Now().Time()})
-			err := seen.lines(ctx, s, screen.Line)
+			prompts, err := w.waitingPrompts(ctx)
+			if err != nil {
+				return err
+			}
+			screen.Show(tui.Now{Session: s, State: u, Prompts: prompts, At: command.Now().Time()})
+			err = seen.lines(ctx, s, screen.Line)
 			if !s.Status.Live() {
 				screen.End(tui.Now{Session: s, State: u, At: command.Now().Time()}, nil)
 			}
