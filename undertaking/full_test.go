@@ -11,7 +11,11 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/machines"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/undertaking"
 )
 
@@ -475,4 +479,79 @@ func TestDumpOfFull(t *testing.T) {
 		t.Errorf("the dump is %+v", d)
 	}
 	has(t, "the status", undertaking.StatusOf(s, u, time.Now()).Text(), "manager", "orch-1", "waiting for you", "○ write a.txt")
+}
+
+// TestSummonsAgain: a worker that was opened by a process that was killed before it could say so, and
+// whose program does not start at once, is there later.
+func TestSummonsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := beginOf(t, "undertaking", "test -f a.txt", fullRun()...)
+		w.waits("awaiting_assent")
+		w.rule("assent", "")
+		ctx, kill := context.WithCancelCause(t.Context())
+		c := w.config(ctx)
+		tell := c.Tell
+		c.Tell = func(l undertaking.Line) {
+			if tell(l); strings.HasPrefix(l.Text, "opened") && l.State == "summoning" {
+				kill(errKilled)
+			}
+		}
+		if s, u, err := undertaking.New(c).Run(ctx); !errors.Is(err, errKilled) || s.State.Name != "summoning" || len(u.Workers) != 1 {
+			t.Fatalf("it came to %s with %d workers, %v", s.State.Name, len(u.Workers), err)
+		}
+		w.process()
+		w.refuses = map[string]int{"orch-1": 2}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if s, u, err := w.run(ctx); !errors.Is(err, undertaking.ErrWaits) || s.State.Name != "verifying" || len(u.Workers) != 1 {
+			t.Errorf("it came to %s with %d workers, %v", s.State.Name, len(u.Workers), err)
+		}
+	})
+}
+
+// TestModelIsTheAgents: a model is one of the agent that works, and no other agent is asked for it.
+func TestModelIsTheAgents(t *testing.T) {
+	w := beginOf(t, "undertaking", "", append(fullRun()[:4], turn("manager", `{"transition":"escalate","message":"e","questions":[{"text":"q"}]}`))...)
+	_, text, _ := machines.Read("undertaking")
+	edited := strings.Replace(string(text), `"manager", "agent": "claude"`, `"manager", "agent": "codex"`, 1)
+	m, err := machine.Parse("edited.json", []byte(edited), strategies.Checks())
+	if err != nil || edited == string(text) {
+		t.Fatal(err)
+	}
+	s, err := w.runner.Start(t.Context(), m, runner.StartOptions{Meta: json.RawMessage(fmt.Sprintf(`{"task":"t","cwd":%q}`, w.cwd)), Undriven: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.id, w.model = s.ID, "the-model"
+	w.waits("awaiting_assent")
+	w.rule("assent", "")
+	w.waits("awaiting_ruling")
+	if of, is := w.specs["orch-1"].Model, w.specs["manager"].Model; of != "the-model" || is != "" {
+		t.Errorf("the worker has the model %q, the manager %q", of, is)
+	}
+}
+
+// TestCancelled: what a human has cancelled has ended; what the loop has stopped can be gone on with.
+func TestCancelled(t *testing.T) {
+	for human, want := range map[bool]bool{true: true, false: false} {
+		w := beginOf(t, "undertaking", "", strings.Replace(turn("manager", plans), `"cost_usd":0.1`, `"cost_usd":15`, 1), turn("manager", briefs))
+		w.waits("awaiting_assent")
+		if human {
+			if _, err := w.runner.Stop(t.Context(), w.id, runner.Stopping{Note: "enough", Actor: session.LocalActor("owner")}); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			w.rule("assent", "")
+			if s, _, err := w.run(t.Context()); err != nil || s.Status != session.Stopped {
+				t.Fatalf("it is %s, %v", s.Status, err)
+			}
+		}
+		s, err := w.runner.Session(t.Context(), w.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := undertaking.Cancelled(t.Context(), w.store, s); err != nil || got != want {
+			t.Errorf("by a human %v: cancelled is %v, %v", human, got, err)
+		}
+	}
 }

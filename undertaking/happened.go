@@ -200,7 +200,7 @@ func (l *Loop) turnEnded(ctx context.Context, v *live, d agent.Done) bool {
 	d.Text = clip(packs.Redact(d.Text), maxLogged)
 	candidate := l.state.candidate(w)
 	if v.dropped && candidate != nil {
-		l.note(v.who, kindRefused, map[string]string{"reason": "the turn was ended by a human"})
+		l.note(v.who, kindRefused, map[string]string{"reason": "the turn was ended"})
 		candidate = nil
 	}
 	if candidate != nil && len(v.said) > len(messageIn(candidate.Payload)) {

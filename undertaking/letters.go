@@ -72,7 +72,7 @@ func (l *Loop) deliverLetters(ctx context.Context, w *Worker) {
 	if v == nil || v.interrupted || len(list) == 0 {
 		return
 	}
-	l.tell(w.who(), "hears of the manager: %s", firstLine(messageIn(list[0].Payload)))
+	l.tell(w.who(), "hears of the %s: %s", list[0].By, firstLine(messageIn(list[0].Payload)))
 	l.steer(ctx, v, kindLettered, turnBegan{newestOf(list, 0)}, lettersFor(list))
 }
 

@@ -192,8 +192,12 @@ func AgentsOf(s *session.Session) (names []string) {
 
 // spec says what session to open.
 func (l *Loop) spec(of who, resume string) agent.Spec {
+	model := ""
+	if agentOf(l.s, of.As) == agentOf(l.s, orchestrator) { // another agent has other models
+		model = l.c.Model
+	}
 	return agent.Spec{
-		ID: l.c.Session.String() + "/" + of.String(), As: of.As, Taken: l.state.Taken, Cwd: l.c.Cwd, Model: l.c.Model, Resume: resume,
+		ID: l.c.Session.String() + "/" + of.String(), As: of.As, Taken: l.state.Taken, Cwd: l.c.Cwd, Model: model, Resume: resume,
 		SystemPrompt: l.systemPrompt(of), OwnTools: ownTools[of.As], Tools: hostTools(of.As), Env: l.c.Env, TrustAgent: l.c.Trust,
 	}
 }

@@ -26,7 +26,11 @@ func (l *Loop) watch(ctx context.Context) (again bool) {
 		again = l.inGrace(ctx, v) || again
 	}
 	for _, ask := range l.s.OpenAsks() {
-		if of := l.goesOn(ask.SpecialistID); l.state.agent(of) != nil && l.live[of] == nil && l.s.Status == session.Running {
+		as := ask.SpecialistID
+		if as == engine && l.s.State.Name == "summoning" {
+			as = orchestrator // whom the engine wakes
+		}
+		if of := l.goesOn(as); l.state.agent(of) != nil && l.live[of] == nil && l.s.Status == session.Running {
 			again = true // it is woken when its time has come
 		}
 	}

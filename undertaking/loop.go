@@ -50,7 +50,6 @@ type Config struct {
 	// Saved is called with the state after each transition and at the end.
 	Saved func(State)
 	Now   func() time.Time // nil means time.Now
-	Actor *session.Actor   // in whose name the loop stops sessions
 }
 
 // A Line is what happened, for people.
@@ -436,8 +435,12 @@ func (l *Loop) withdraw(ctx context.Context, id, code, note string) (bool, error
 		if isVerifier(id) && ask.SpecialistID != id {
 			continue
 		}
+		why := note
+		if ask.SpecialistID != id {
+			why = "the ask of " + id + " has ended"
+		}
 		w := runner.Withdrawal{
-			SessionID: l.c.Session, RoundID: l.s.Key().ID(), SpecialistID: machine.SpecialistID(ask.SpecialistID), Code: code, Note: note,
+			SessionID: l.c.Session, RoundID: l.s.Key().ID(), SpecialistID: machine.SpecialistID(ask.SpecialistID), Code: code, Note: why,
 			Usage: l.state.due(ask.SpecialistID).usage(),
 		}
 		if _, err := l.c.Runner.Withdraw(ctx, w); err != nil && !errors.Is(err, session.ErrNotFound) {
@@ -455,16 +458,40 @@ func (l *Loop) withdraw(ctx context.Context, id, code, note string) (bool, error
 	return true, l.dismissVerifiers(ctx)
 }
 
+// stopper is in whose name the loop stops undertakings, which a human can resume; one that a human
+// has cancelled is cancelled in theirs.
+var stopper = session.LocalActor("dialai")
+
+// Cancelled reports whether a human has cancelled an undertaking, and so ended it: the newest entry
+// of its log says so.
+func Cancelled(ctx context.Context, store session.Store, s *session.Session) (bool, error) {
+	if s.Status != session.Stopped || s.Outcome().Code != session.CodeCancelled {
+		return false, nil
+	}
+	by := stopper.Subject
+	for rec, err := range store.Records(ctx, s.ID, s.Sequence) {
+		if err != nil {
+			return false, err
+		}
+		events, err := session.DecodeRaw(rec.Events)
+		if err != nil {
+			return false, err
+		}
+		for _, e := range events {
+			if e.Kind == session.KindEnded {
+				by = read[struct{ Actor struct{ Subject string } }](e.Data).Actor.Subject
+			}
+		}
+	}
+	return by != stopper.Subject, nil
+}
+
 // stop ends the undertaking; whoever resumes the session goes on.
 func (l *Loop) stop(ctx context.Context, note string) (bool, error) {
 	if err := l.flush(ctx); err != nil {
 		return false, err
 	}
-	why := runner.Stopping{Note: note, Actor: session.LocalActor("dialai")}
-	if l.c.Actor != nil {
-		why.Actor = *l.c.Actor
-	}
-	s, err := l.c.Runner.Stop(ctx, l.c.Session, why)
+	s, err := l.c.Runner.Stop(ctx, l.c.Session, runner.Stopping{Note: note, Actor: stopper})
 	if errors.Is(err, runner.ErrNotRunning) {
 		err = nil
 	}

@@ -36,6 +36,8 @@ type works struct {
 	script   string
 	heard    []string              // "AS: what it was told", of each message
 	specs    map[string]agent.Spec // of the newest opening of each agent session
+	refuses  map[string]int        // how often an agent session still does not open
+	model    string
 }
 
 // A listener hears what its agent's sessions are told.
@@ -51,6 +53,10 @@ type listened struct {
 }
 
 func (a listener) Open(ctx context.Context, spec agent.Spec, events chan<- agent.Event) (agent.Session, error) {
+	if _, of, _ := strings.Cut(spec.ID, "/"); a.w.refuses[of] > 0 {
+		a.w.refuses[of]--
+		return nil, errors.New("the program does not start")
+	}
 	s, err := a.Agent.Open(ctx, spec, events)
 	if err != nil {
 		return nil, err
@@ -159,7 +165,7 @@ func (w *works) config(ctx context.Context) undertaking.Config {
 			w.lines = append(w.lines, strings.TrimSpace(fmt.Sprintf("%s %s %s", l.State, l.Worker, l.Text)))
 			w.Log(w.lines[len(w.lines)-1])
 		},
-		NoWait: true,
+		NoWait: true, Model: w.model,
 	}
 }
 

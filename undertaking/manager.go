@@ -29,7 +29,7 @@ func (l *Loop) serveManager(ctx context.Context) (bool, error) {
 	if v != nil && (v.turn || v.closing) {
 		return false, nil
 	}
-	if why := l.leaves(w, v); why != "" && l.candidate(w) == nil {
+	if why := l.leaves(w); why != "" && l.candidate(w) == nil {
 		l.tell(w.who(), "another manager takes its place: %s", why)
 		if err := l.commit(ctx, w.who(), kindReleased, released{Reason: why}); err != nil || v == nil {
 			return err == nil, err
@@ -52,7 +52,7 @@ func (l *Loop) serveManager(ctx context.Context) (bool, error) {
 }
 
 // leaves returns why a manager cannot go on; "" if it can.
-func (l *Loop) leaves(w *Worker, v *live) string {
+func (l *Loop) leaves(w *Worker) string {
 	switch {
 	case w.Lost != "" || w.Failures > l.set.Wakes:
 		return lost

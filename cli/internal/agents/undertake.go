@@ -432,7 +432,7 @@ func with(o jsontext.Object, name string, value any) jsontext.Object {
 func (w *work) config(ctx context.Context, c undertaking.Config) (undertaking.Config, error) {
 	c.Runner, c.Session, c.Cwd, c.Model, c.Trust, c.NoWait = w.engine.Runner, w.id, w.cwd, w.flags.model, w.flags.trust, w.flags.noWait
 	c.Agent = func(name string) (agent.Agent, error) { return agentNamed(w.App, name) }
-	c.Now, c.Actor = command.Clock, command.LocalActor()
+	c.Now = command.Clock
 	prices, err := w.PriceTable()
 	if err != nil {
 		return c, err

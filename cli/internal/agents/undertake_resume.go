@@ -2,10 +2,12 @@ package agents
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/agent"
@@ -39,8 +41,8 @@ func begunIn(s *session.Session, at string) string {
 	return strings.Replace(at, "-dialai-"+s.ID.String()[:8], "", 1)
 }
 
-// open returns the undertakings that can be gone on with, of those that were begun in a folder; ""
-// is any folder.
+// open returns the undertakings that can be gone on with and that nobody has cancelled, of those
+// that were begun in a folder, the newest first; "" is any folder.
 func (w *work) open(ctx context.Context, cwd string) (list []*session.Session, err error) {
 	linked, err := filepath.EvalSymlinks(cwd)
 	if err != nil && cwd != "" {
@@ -59,10 +61,15 @@ func (w *work) open(ctx context.Context, cwd string) (list []*session.Session, e
 		if err != nil {
 			return nil, err
 		}
-		if _, at := taskOf(s); !s.State.Final && (cwd == "" || at == cwd || begunIn(s, at) == linked) {
+		cancelled, err := undertaking.Cancelled(ctx, w.engine.Store, s)
+		if err != nil {
+			return nil, err
+		}
+		if _, at := taskOf(s); !s.State.Final && !cancelled && (cwd == "" || at == cwd || begunIn(s, at) == linked) {
 			list = append(list, s)
 		}
 	}
+	slices.SortFunc(list, func(a, b *session.Session) int { return cmp.Compare(b.EnteredAt(), a.EnteredAt()) })
 	return list, nil
 }
 
@@ -91,9 +98,10 @@ func (w *work) unfinished(ctx context.Context, cwd string) error {
 // chooseUnfinished asks what becomes of unfinished work: to go on with it, to look at it, to end
 // it, or to begin beside it.
 func (w *work) chooseUnfinished(ctx context.Context, s *session.Session) error {
+	in := bufio.NewReader(w.In)
 	for {
 		fmt.Fprint(w.Err, "There is unfinished work in this folder: (r)esume the newest, (l)ook at it, (e)nd it, begin a (n)ew one, or (q)uit? ")
-		line, err := bufio.NewReader(w.In).ReadString('\n')
+		line, err := in.ReadString('\n')
 		if err != nil {
 			return command.Fail(command.ExitInterrupted, context.Canceled)
 		}
@@ -106,14 +114,24 @@ func (w *work) chooseUnfinished(ctx context.Context, s *session.Session) error {
 				return err
 			}
 		case "e", "end":
-			_, err := w.engine.Stop(ctx, s.ID, runner.Stopping{Note: "ended by who began another", Actor: *command.LocalActor()})
-			return err
+			return w.giveUp(ctx, s)
 		case "n", "new":
 			return nil
 		case "q", "quit":
 			return command.Fail(command.ExitFailure, errors.New("nothing was begun"))
 		}
 	}
+}
+
+// giveUp ends an undertaking for good, as cancel does; one that was stopped is taken up for that.
+func (w *work) giveUp(ctx context.Context, s *session.Session) error {
+	if s.Status == session.Stopped {
+		if _, err := w.engine.Resume(ctx, s.ID, runner.ResumeOptions{Actor: command.LocalActor()}); err != nil {
+			return err
+		}
+	}
+	_, err := w.engine.Stop(ctx, s.ID, runner.Stopping{Note: "ended by who began another", Actor: *command.LocalActor()})
+	return err
 }
 
 func (w *work) list(list []*session.Session) {
@@ -189,7 +207,7 @@ func (w *work) which(ctx context.Context, args []string) (*session.Session, erro
 	case err != nil:
 		return nil, err
 	case len(list) == 0:
-		return nil, command.Hinted(errors.New("no undertaking is unfinished"), "%s begins one", w.Command("undertake", []string{"SPEC.md"}, "--solo"))
+		return nil, command.Hinted(errors.New("no undertaking is unfinished"), "%s begins one", w.Command("undertake", []string{"SPEC.md"}))
 	case len(list) > 1:
 		w.list(list)
 		return nil, command.Hinted(errors.New("several undertakings are unfinished"), "name one: %s", w.Command("undertake", nil, "--resume", list[0].ID.String()))

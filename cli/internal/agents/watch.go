@@ -88,13 +88,7 @@ func (w *work) watched(ctx context.Context, args []string) (*session.Session, er
 	if err != nil {
 		return nil, err
 	}
-	newest := list[0]
-	for _, s := range list {
-		if s.EnteredAt() > newest.EnteredAt() {
-			newest = s
-		}
-	}
-	return newest, nil
+	return list[0], nil
 }
 
 // lookEach is how often the store is looked at.
