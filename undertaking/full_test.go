@@ -68,6 +68,8 @@ func TestFullMachine(t *testing.T) {
 			t.Errorf("%s has %s of round %d, and it is kept", m.To, m.Transition, m.Round)
 		}
 	}
+	w.told("verifier-a proposes sound: It holds.")
+	w.told("verifier-b finds: a.txt holds a (cat a.txt)")
 	if len(u.Tasks) != 1 || u.Tasks[0].Text != "write a.txt" {
 		t.Errorf("tasks are %+v", u.Tasks)
 	}

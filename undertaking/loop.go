@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -290,7 +289,8 @@ func (l *Loop) advance(ctx context.Context) error {
 // in, or an ask ended.
 func (l *Loop) serve(ctx context.Context) (again bool, err error) {
 	if l.s.Status != session.Running {
-		return false, l.asked()
+		l.asked()
+		return false, nil
 	}
 	l.waiting = false
 	for _, ask := range l.s.OpenAsks() {
@@ -317,62 +317,6 @@ func (l *Loop) serveAsk(ctx context.Context, as string) (again bool, err error) 
 		return l.serveChecks(ctx)
 	}
 	return false, nil
-}
-
-// asked tells people once that a human is asked, and what.
-func (l *Loop) asked() error {
-	if l.s.Status != session.NeedsHuman || l.waiting {
-		return nil
-	}
-	l.waiting = true
-	reason := l.s.ReasonFor(owner)
-	if !isOwners(l.s.State.Name) {
-		l.tell(who{}, "your move: %s", reason)
-		return nil
-	}
-	if l.tell(who{}, "your move: %s", l.s.State.Prompt); len(l.s.Proposals()) > 0 {
-		l.tell(who{}, "%s", reason)
-	}
-	for _, line := range asking(l.s) {
-		l.tell(who{}, "%s", line)
-	}
-	return nil
-}
-
-// asking says what a human has to know for a move of theirs, a line each: the questions, or the
-// plan.
-func asking(s *session.Session) (lines []string) {
-	for i, q := range read[[]struct {
-		Text    string
-		Options []string
-	}](s.Data().Get("questions")) {
-		line := fmt.Sprintf("question %d: %s", i+1, q.Text)
-		if len(q.Options) > 0 {
-			line += " (" + strings.Join(q.Options, ", ") + ")"
-		}
-		lines = append(lines, line)
-	}
-	if s.State.Name != "awaiting_assent" {
-		return lines
-	}
-	plan := read[struct {
-		Understanding, Check string
-		Deliverables         []string
-		Done                 []string `json:"done_when"`
-		Out                  []string `json:"out_of_scope"`
-	}](s.Data().Get("plan"))
-	lines = append(lines, "understood: "+plan.Understanding)
-	for _, part := range []struct {
-		name string
-		list []string
-	}{{"delivers", plan.Deliverables}, {"out of scope", plan.Out}, {"done when", plan.Done}, {"check", []string{plan.Check}}} {
-		for _, text := range part.list {
-			if text != "" {
-				lines = append(lines, part.name+": "+text)
-			}
-		}
-	}
-	return lines
 }
 
 // moved is done after a transition: it lets workers go whose part is over, and tells people.
@@ -456,57 +400,6 @@ func (l *Loop) withdraw(ctx context.Context, id, code, note string) (bool, error
 	}
 	l.s = s
 	return true, l.dismissVerifiers(ctx)
-}
-
-// stopper is in whose name the loop stops undertakings, which a human can resume; one that a human
-// has cancelled is cancelled in theirs.
-var stopper = session.LocalActor("dialai")
-
-// Cancelled reports whether a human has cancelled an undertaking, and so ended it: the newest entry
-// of its log says so.
-func Cancelled(ctx context.Context, store session.Store, s *session.Session) (bool, error) {
-	if s.Status != session.Stopped || s.Outcome().Code != session.CodeCancelled {
-		return false, nil
-	}
-	by := stopper.Subject
-	for rec, err := range store.Records(ctx, s.ID, s.Sequence) {
-		if err != nil {
-			return false, err
-		}
-		events, err := session.DecodeRaw(rec.Events)
-		if err != nil {
-			return false, err
-		}
-		for _, e := range events {
-			if e.Kind == session.KindEnded {
-				by = read[struct{ Actor struct{ Subject string } }](e.Data).Actor.Subject
-			}
-		}
-	}
-	return by != stopper.Subject, nil
-}
-
-// stop ends the undertaking; whoever resumes the session goes on.
-func (l *Loop) stop(ctx context.Context, note string) (bool, error) {
-	if err := l.flush(ctx); err != nil {
-		return false, err
-	}
-	s, err := l.c.Runner.Stop(ctx, l.c.Session, runner.Stopping{Note: note, Actor: stopper})
-	if errors.Is(err, runner.ErrNotRunning) {
-		err = nil
-	}
-	if s != nil {
-		l.s = s
-	}
-	return true, err
-}
-
-// halt stops an undertaking in which those who leave in a row get nowhere.
-func (l *Loop) halt(ctx context.Context, note string) (bool, error) {
-	if err := l.commit(ctx, who{}, kindHalted, nil); err != nil {
-		return false, err
-	}
-	return l.stop(ctx, note)
 }
 
 func (c Cost) usage() specialist.Usage {

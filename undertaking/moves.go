@@ -285,7 +285,16 @@ func messageIn(payload json.RawMessage) string {
 }
 
 func (l *Loop) messageOf(m Move) string {
-	if text := messageIn(m.Payload); text != "" {
+	text := messageIn(m.Payload)
+	if m.Transition == "failed" { // why is at the end of what the check said
+		d := read[struct {
+			Exit   int
+			Output string
+		}](m.Payload)
+		lines := strings.Split(strings.TrimSpace(d.Output), "\n")
+		text = fmt.Sprintf("%s (exit code %d) %s", firstLine(text), d.Exit, lines[len(lines)-1])
+	}
+	if text = strings.TrimSpace(text); text != "" {
 		return ": " + firstLine(text)
 	}
 	return ""

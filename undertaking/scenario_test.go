@@ -69,10 +69,11 @@ func TestHandsOver(t *testing.T) {
 // TestFailedCheck: a check that fails sends the same worker back, with its output; a check that
 // passes does not finish work that remains.
 func TestFailedCheck(t *testing.T) {
-	w := begin(t, "cat a.txt && grep -q b a.txt", writesA, claims,
+	w := begin(t, "cat a.txt; echo; echo there is no b; grep -q b a.txt", writesA, claims,
 		`{"as":"orchestrator","tools":[{"tool":"Write","input":{"file_path":"a.txt","content":"b"}}],"submit":{"transition":"complete","message":"now","accomplished":["a.txt"],"remaining":[]}}`)
 	s, u := w.waits("ruling")
 	w.moved(s, "orchestrator report, orchestrator complete, checks failed, orchestrator complete, checks passed")
+	w.told("(exit code 1) there is no b")
 	if len(u.Workers) != 1 {
 		t.Errorf("there are %d workers", len(u.Workers))
 	}
