@@ -21,6 +21,7 @@ import (
 
 	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/agent/internal/process"
+	"github.com/dialai/dialai/agent/internal/rpc"
 )
 
 // An Agent is a program that speaks the protocol. It may be used concurrently.
@@ -80,7 +81,7 @@ func (a *Agent) start(ctx context.Context, spec agent.Spec, events chan<- agent.
 	if err != nil {
 		return nil, fmt.Errorf("acp: %w", err)
 	}
-	s.send = s.process.Write
+	s.peer.Send, s.peer.Gone = s.process.Write, s.process.Gone()
 	close(s.started)
 	if err := s.greet(ctx); err != nil {
 		s.queue.Drop()
@@ -118,7 +119,7 @@ func (s *session) greet(ctx context.Context) error {
 			} `json:"sessionCapabilities"`
 		} `json:"agentCapabilities"`
 	}
-	if err := s.wait(ctx, "initialize", map[string]any{"protocolVersion": version, "clientInfo": map[string]any{"name": "dialai", "version": "1"},
+	if err := s.peer.Wait(ctx, "initialize", map[string]any{"protocolVersion": version, "clientInfo": map[string]any{"name": "dialai", "version": "1"},
 		"clientCapabilities": map[string]any{"fs": map[string]any{"readTextFile": false, "writeTextFile": false}, "terminal": false}}, &hello); err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (s *session) enter(ctx context.Context, relay []string) (err error) {
 	s.session, s.replays = s.spec.Resume, true // what it says of before is not told again
 	s.mu.Unlock()
 	var r entered
-	if err := s.wait(ctx, method, params, &r); err != nil {
+	if err := s.peer.Wait(ctx, method, params, &r); err != nil {
 		if isUnknown(err) {
 			err = fmt.Errorf("%w: %w", agent.ErrUnknown, err)
 		}
@@ -177,7 +178,7 @@ func (s *session) choose(ctx context.Context) error {
 		return nil
 	}
 	var none struct{}
-	if err := s.wait(ctx, "session/set_model", map[string]any{"sessionId": s.session, "modelId": s.spec.Model}, &none); err != nil {
+	if err := s.peer.Wait(ctx, "session/set_model", map[string]any{"sessionId": s.session, "modelId": s.spec.Model}, &none); err != nil {
 		return fmt.Errorf("the model %s: %w", s.spec.Model, err)
 	}
 	s.info.Model = s.spec.Model
@@ -208,7 +209,7 @@ func (e entered) model() string {
 
 func (s *session) fresh(ctx context.Context, params map[string]any) error {
 	var r entered
-	if err := s.wait(ctx, "session/new", params, &r); err != nil {
+	if err := s.peer.Wait(ctx, "session/new", params, &r); err != nil {
 		return err
 	}
 	if r.Session == "" {
@@ -221,22 +222,13 @@ func (s *session) fresh(ctx context.Context, params map[string]any) error {
 	return s.choose(ctx)
 }
 
-// A refusal is an error of the protocol.
-type refusal struct {
-	Code    int             `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data"`
-}
-
-func (r *refusal) Error() string { return "the program says: " + r.Message }
-
 // notFound is the protocol's code of what is not there.
 const notFound = -32002
 
 // isUnknown reports whether an error says that there is no such session: by its code, or by its
 // words, since not all programs have the code.
 func isUnknown(err error) bool {
-	var r *refusal
+	var r *rpc.Refusal
 	if !errors.As(err, &r) {
 		return false
 	}

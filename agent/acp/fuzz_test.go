@@ -28,7 +28,7 @@ func FuzzLine(f *testing.F) {
 		close(s.started)
 		defer s.queue.Drop()
 		s.session, s.process = "s", nil
-		s.send = func(line []byte) error {
+		s.peer.Send = func(line []byte) error {
 			if !json.Valid(line) {
 				t.Errorf("it is answered %q", line)
 			}

@@ -12,9 +12,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/agent/internal/hosttools"
 	"github.com/dialai/dialai/agent/internal/process"
 )
 
@@ -144,8 +146,8 @@ type answers struct {
 	to io.Writer
 }
 
-func (a *answers) write(id json.RawMessage, member string, value any) {
-	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, member: value})
+func (a *answers) write(answer any) {
+	text, err := json.Marshal(answer)
 	if err != nil {
 		return
 	}
@@ -155,70 +157,37 @@ func (a *answers) write(id json.RawMessage, member string, value any) {
 }
 
 func (v *server) line(out *answers, text []byte) {
-	var m struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-		Params struct {
-			Version   string          `json:"protocolVersion"`
-			Name      string          `json:"name"`
-			Arguments json.RawMessage `json:"arguments"`
-		} `json:"params"`
-	}
+	var m hosttools.Message
 	if json.Unmarshal(text, &m) != nil || m.ID == nil || m.Method == "" {
 		return // a notification, or nothing that we know
 	}
-	id := append(json.RawMessage(nil), m.ID...)
-	switch m.Method {
-	case "initialize":
-		out.write(id, "result", map[string]any{"protocolVersion": m.Params.Version, "capabilities": map[string]any{"tools": map[string]any{}}, "serverInfo": map[string]any{"name": "dialai", "version": "1"}})
-	case "ping":
-		out.write(id, "result", map[string]any{})
-	case "tools/list":
-		list := []any{}
-		for _, t := range v.s.spec.Tools {
-			schema := t.InputSchema
-			if schema == nil {
-				schema = json.RawMessage(`{"type":"object"}`)
-			}
-			list = append(list, map[string]any{"name": t.Name, "description": t.Description, "inputSchema": schema})
-		}
-		out.write(id, "result", map[string]any{"tools": list})
-	case "tools/call":
-		v.call(out, id, m.Params.Name, append(json.RawMessage(nil), m.Params.Arguments...))
-	default:
-		out.write(id, "error", map[string]any{"code": -32601, "message": "unsupported: " + m.Method})
+	if m.Method != hosttools.Call {
+		out.write(m.Answer(v.s.spec.Tools))
+		return
 	}
+	v.call(out, m)
 }
 
 // call has the host answer a use of one of its tools.
-func (v *server) call(out *answers, id json.RawMessage, tool string, input json.RawMessage) {
-	known := false
-	for _, t := range v.s.spec.Tools {
-		known = known || t.Name == tool
-	}
-	if !known {
-		out.write(id, "error", map[string]any{"code": -32602, "message": "there is no tool " + tool})
+func (v *server) call(out *answers, m hosttools.Message) {
+	tool, input := m.Params.Name, m.Params.Arguments
+	if !slices.ContainsFunc(v.s.spec.Tools, func(t agent.Tool) bool { return t.Name == tool }) {
+		out.write(m.Refuse(-32602, "there is no tool "+tool))
 		return
 	}
 	if len(input) == 0 {
 		input = json.RawMessage(`{}`)
 	}
-	say := func(text string, failed bool) {
-		out.write(id, "result", map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": failed})
-	}
 	v.s.mu.Lock()
 	if v.s.turn == nil {
 		v.s.mu.Unlock()
-		say("no turn runs: nothing can be used now", true)
+		out.write(m.Said(agent.Reply{Content: "no turn runs: nothing can be used now", IsError: true}))
 		return
 	}
-	ask := v.s.put("tool", question{cancel: func() { go say("the turn is over", true) }, reply: func(a agent.Reply) {
-		text := a.Content
-		if a.Notice != "" {
-			text += "\n\n" + a.Notice
-		}
-		say(text, a.IsError)
-	}})
+	ask := v.s.put("tool", question{
+		cancel: func() { go out.write(m.Said(agent.Reply{Content: "the turn is over", IsError: true})) }, // the relay may be slow
+		reply:  func(a agent.Reply) { out.write(m.Said(a)) },
+	})
 	v.s.mu.Unlock()
 	v.s.queue.Tell(agent.ToolCall{ID: ask, Tool: tool, Input: input})
 }

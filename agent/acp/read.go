@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/agent/internal/process"
 )
 
 // A message is any that the program sends: a request has an id and a method, a notification no
@@ -65,12 +66,12 @@ func (s *session) line(text []byte) {
 	<-s.started
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil && (!json.Valid(text) || text[0] != '{') {
-		s.log(beginning(string(text)))
+		s.log(process.Beginning(string(text)))
 		return
 	} // else a member that we know has another type now: what could be read is used
 	switch {
 	case m.Method == "" && m.ID != nil:
-		s.answered(m)
+		s.peer.Answered(m.ID, m.Result, m.Error)
 	case m.ID != nil:
 		s.request(string(m.ID), m.Method, m.Params)
 	case m.Method == "session/update" && s.mine(m.Params.Session):
@@ -101,24 +102,6 @@ func (s *session) mine(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return id == s.session && !s.replays
-}
-
-func (s *session) answered(m message) {
-	var id int
-	r := reply{Result: m.Result}
-	if json.Unmarshal(m.ID, &id) != nil {
-		return
-	}
-	if len(m.Error) > 0 {
-		_ = json.Unmarshal(m.Error, &r.Error) // null is none
-	}
-	s.mu.Lock()
-	then := s.answers[id]
-	delete(s.answers, id)
-	s.mu.Unlock()
-	if then != nil {
-		then(r)
-	}
 }
 
 func (s *session) updated(u update) {
@@ -179,7 +162,7 @@ func (s *session) used(c toolCall) {
 		s.queue.Tell(agent.ToolUse{ID: u.ID, Tool: tool, Input: input})
 	}
 	if ended {
-		s.queue.Tell(agent.ToolDone{ID: u.ID, OK: u.Status == "completed", Millis: time.Since(u.began).Milliseconds(), Output: beginning(textOf(u.Output))})
+		s.queue.Tell(agent.ToolDone{ID: u.ID, OK: u.Status == "completed", Millis: time.Since(u.began).Milliseconds(), Output: process.Beginning(textOf(u.Output))})
 	}
 }
 
@@ -312,14 +295,4 @@ func textOf(raw json.RawMessage) string {
 		return text
 	}
 	return string(raw)
-}
-
-// mostTold is how much of a tool's output an event tells.
-const mostTold = 2 << 10
-
-func beginning(text string) string {
-	if len(text) > mostTold {
-		text = text[:mostTold]
-	}
-	return strings.ToValidUTF8(text, "")
 }

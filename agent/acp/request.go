@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -43,7 +42,7 @@ func (s *session) Answer(_ context.Context, r agent.Reply) error {
 func (s *session) request(id, method string, p params) {
 	switch {
 	case method != "session/request_permission":
-		_ = s.write(map[string]any{"id": json.RawMessage(id), "error": map[string]any{"code": -32601, "message": "unsupported: " + method}})
+		s.peer.Unsupported(id, method)
 	case !s.mine(p.Session) || !s.working():
 		s.decide(id, "")
 	default:
@@ -73,7 +72,7 @@ func (s *session) decide(id, option string) {
 	if option != "" {
 		outcome = map[string]any{"outcome": "selected", "optionId": option}
 	}
-	_ = s.write(map[string]any{"id": json.RawMessage(id), "result": map[string]any{"outcome": outcome}})
+	s.peer.Respond(id, map[string]any{"outcome": outcome})
 }
 
 // permission has the host say whether a tool may be used, once. Where the agent offers no way to

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/agent/internal/process"
+	"github.com/dialai/dialai/agent/internal/rpc"
 )
 
 // A session is one process with one session of the protocol.
@@ -18,8 +19,8 @@ type session struct {
 	info           agent.Info
 	resumes, loads bool
 	process        *process.Process
-	send           func(line []byte) error // to the process
-	started        chan struct{}           // closed once both are set
+	peer           rpc.Peer      // of the process
+	started        chan struct{} // closed once both are set
 	queue          *process.Queue
 	gone           chan struct{} // closed once the last event was read
 	served         *server       // of the host's tools; nil if there are none
@@ -28,8 +29,6 @@ type session struct {
 	session string              // the program's id
 	persona string              // that the first prompt has yet to say
 	reasons []string            // of refusals that the next prompt says
-	asked   int                 // requests of ours, which have ids
-	answers map[int]func(reply) // what to do with their answers
 	open    map[string]question // that the host has not answered, by the id of the event
 	turn    *agent.Message      // whose turn runs; nil is none
 	later   []agent.Message
@@ -51,8 +50,8 @@ type session struct {
 }
 
 func newSession(spec agent.Spec, events chan<- agent.Event) *session {
-	return &session{spec: spec, started: make(chan struct{}), queue: process.NewQueue(spec.ID, events), gone: make(chan struct{}),
-		answers: map[int]func(reply){}, open: map[string]question{}, uses: map[string]use{}}
+	return &session{spec: spec, peer: rpc.Peer{Version: "2.0"}, started: make(chan struct{}), queue: process.NewQueue(spec.ID, events), gone: make(chan struct{}),
+		open: map[string]question{}, uses: map[string]use{}}
 }
 
 // Send says something, in a turn of its own.
@@ -102,11 +101,11 @@ func (s *session) begin(m agent.Message) {
 	}
 	s.queue.Add(agent.TurnStarted{})
 	s.queue.Add(agent.Receipt{MessageID: m.ID, State: agent.Started})
-	s.ask("session/prompt", map[string]any{"sessionId": s.session, "prompt": []any{map[string]any{"type": "text", "text": text}}}, s.finish)
+	s.peer.Ask("session/prompt", map[string]any{"sessionId": s.session, "prompt": []any{map[string]any{"type": "text", "text": text}}}, s.finish)
 }
 
 // finish ends the turn.
-func (s *session) finish(r reply) {
+func (s *session) finish(r rpc.Reply) {
 	s.endText()
 	done := agent.Done{Outcome: agent.Finished, Text: s.last, AgentSession: s.session}
 	s.last = ""
@@ -181,7 +180,7 @@ func (s *session) Interrupt(context.Context) error {
 			s.queue.Add(agent.Withdrawn{ID: id})
 		}
 	}
-	return s.write(map[string]any{"method": "session/cancel", "params": map[string]any{"sessionId": s.session}})
+	return s.peer.Notify("session/cancel", map[string]any{"sessionId": s.session})
 }
 
 // Close ends the process.
@@ -244,52 +243,4 @@ func (s *session) withdraw() {
 		}
 	}
 	clear(s.open)
-}
-
-// A reply is the program's answer to a request.
-type reply struct {
-	Result json.RawMessage
-	Error  *refusal
-}
-
-// ask asks the program; then is called by the reading goroutine. mu is held.
-func (s *session) ask(method string, params any, then func(reply)) {
-	s.asked++
-	s.answers[s.asked] = then
-	_ = s.write(map[string]any{"id": s.asked, "method": method, "params": params}) // what has ended says so
-}
-
-// wait asks the program and reads its answer into out.
-func (s *session) wait(ctx context.Context, method string, params, out any) error {
-	answer := make(chan reply, 1)
-	s.mu.Lock()
-	s.ask(method, params, func(r reply) { answer <- r })
-	s.mu.Unlock()
-	select {
-	case r := <-answer:
-		if r.Error != nil {
-			return fmt.Errorf("%s: %w", method, r.Error)
-		}
-		if len(r.Result) == 0 {
-			return nil // nothing is said, as of null
-		}
-		if err := json.Unmarshal(r.Result, out); err != nil {
-			return fmt.Errorf("%s: the answer cannot be read: %w", method, err)
-		}
-		return nil
-	case <-s.process.Gone():
-		return fmt.Errorf("%s: %w", method, agent.ErrClosed)
-	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", method, ctx.Err())
-	}
-}
-
-// write writes a message of JSON-RPC.
-func (s *session) write(line map[string]any) error {
-	line["jsonrpc"] = "2.0"
-	text, err := json.Marshal(line)
-	if err != nil {
-		return fmt.Errorf("acp: %w", err)
-	}
-	return s.send(text)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/agent/internal/process"
 )
 
 // finish ends the turn.
@@ -28,7 +29,7 @@ func (s *session) finish(text []byte) {
 	}
 	if done.Outcome != agent.Finished && done.Outcome != agent.Cancelled {
 		if done.Problem = t.problem; done.Problem == "" {
-			done.Problem = beginning(strings.Join(append(r.Errors, r.Result), " "))
+			done.Problem = process.Beginning(strings.Join(append(r.Errors, r.Result), " "))
 		}
 		s.queue.Tell(agent.Failed{Code: string(done.Outcome), Message: done.Problem, Retryable: done.Outcome == agent.Provider})
 	}

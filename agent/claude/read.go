@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/agent/internal/process"
 )
 
 // A line is any that the program prints.
@@ -55,7 +56,7 @@ func (s *session) line(text []byte) {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
 		if !json.Valid(text) || !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
-			s.log("stdout", beginning(string(text)))
+			s.log("stdout", process.Beginning(string(text)))
 			return
 		} // a member that we know has another type now: what could be read is used
 	}
@@ -209,7 +210,7 @@ func (s *session) toolResults(l line) {
 			continue
 		}
 		delete(s.uses, p.ToolUseID)
-		s.queue.Tell(agent.ToolDone{ID: p.ToolUseID, OK: !p.IsError, Millis: time.Since(u.began).Milliseconds(), Output: beginning(textOf(p.Content))})
+		s.queue.Tell(agent.ToolDone{ID: p.ToolUseID, OK: !p.IsError, Millis: time.Since(u.began).Milliseconds(), Output: process.Beginning(textOf(p.Content))})
 	}
 }
 
@@ -228,14 +229,4 @@ func textOf(content json.RawMessage) string {
 		}
 	}
 	return strings.Join(texts, "\n")
-}
-
-// mostTold is how much of a tool's output an event tells.
-const mostTold = 2 << 10
-
-func beginning(text string) string {
-	if len(text) > mostTold {
-		text = text[:mostTold]
-	}
-	return strings.ToValidUTF8(text, "")
 }

@@ -13,7 +13,6 @@ package codex
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/agent/internal/hosttools"
 	"github.com/dialai/dialai/agent/internal/process"
 )
 
@@ -85,7 +85,7 @@ func (a *Agent) start(ctx context.Context, spec agent.Spec, events chan<- agent.
 	if err != nil {
 		return nil, fmt.Errorf("codex: %w", err)
 	}
-	s.send = s.process.Write
+	s.peer.Send, s.peer.Gone = s.process.Write, s.process.Gone()
 	close(s.started)
 	if err := s.greet(ctx); err != nil {
 		s.queue.Drop()
@@ -107,14 +107,14 @@ func (s *session) greet(ctx context.Context) error {
 	var hello struct {
 		UserAgent string `json:"userAgent"` // dialai/VERSION (…)
 	}
-	if err := s.wait(ctx, "initialize", map[string]any{"clientInfo": map[string]any{"name": "dialai", "title": "dialai", "version": "1"},
+	if err := s.peer.Wait(ctx, "initialize", map[string]any{"clientInfo": map[string]any{"name": "dialai", "title": "dialai", "version": "1"},
 		"capabilities": map[string]any{"experimentalApi": true}}, &hello); err != nil {
 		return err
 	}
 	_, rest, _ := strings.Cut(hello.UserAgent, "/")
 	version, _, _ := strings.Cut(rest, " ")
 	s.info = agent.Info{Agent: "codex", Version: version, Capabilities: capabilities}
-	return s.write(map[string]any{"method": "initialized"})
+	return s.peer.Notify("initialized", nil)
 }
 
 // enter starts the thread, or goes on with it.
@@ -140,7 +140,7 @@ func (s *session) enter(ctx context.Context) error {
 			ID string `json:"id"`
 		} `json:"thread"`
 	}
-	if err := s.wait(ctx, method, params, &r); err != nil {
+	if err := s.peer.Wait(ctx, method, params, &r); err != nil {
 		if s.spec.Resume != "" && strings.Contains(err.Error(), "no rollout found") {
 			err = fmt.Errorf("%w: %w", agent.ErrUnknown, err)
 		}
@@ -160,11 +160,7 @@ func sandbox(spec agent.Spec) string {
 func tools(served []agent.Tool) []any {
 	list := []any{}
 	for _, t := range served {
-		schema := t.InputSchema
-		if schema == nil {
-			schema = json.RawMessage(`{"type":"object"}`)
-		}
-		list = append(list, map[string]any{"type": "function", "name": t.Name, "description": t.Description, "inputSchema": schema})
+		list = append(list, map[string]any{"type": "function", "name": t.Name, "description": t.Description, "inputSchema": hosttools.Schema(t)})
 	}
 	return list
 }

@@ -29,7 +29,7 @@ func FuzzLine(f *testing.F) {
 		s := newSession(agent.Spec{ID: "s"}, nil)
 		close(s.started)
 		defer s.queue.Drop()
-		s.send = func(line []byte) error {
+		s.peer.Send = func(line []byte) error {
 			if !json.Valid(line) {
 				t.Errorf("it is answered %q", line)
 			}

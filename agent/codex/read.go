@@ -2,10 +2,10 @@ package codex
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/agent/internal/process"
 )
 
 // A message is any that the program sends: a request has an id and a method, a notification no
@@ -75,12 +75,12 @@ func (s *session) line(text []byte) {
 	<-s.started
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil && (!json.Valid(text) || text[0] != '{') {
-		s.log(beginning(string(text)))
+		s.log(process.Beginning(string(text)))
 		return
 	} // else a member that we know has another type now: what could be read is used
 	switch {
 	case m.Method == "" && m.ID != nil:
-		s.answered(m)
+		s.peer.Answered(m.ID, m.Result, m.Error)
 	case m.ID != nil:
 		s.request(string(m.ID), m.Method, m.Params)
 	default:
@@ -94,24 +94,6 @@ func (s *session) log(text string) {
 		text = s.process.Masked(text)
 	}
 	s.queue.Tell(agent.Log{Stream: "stdout", Text: text})
-}
-
-func (s *session) answered(m message) {
-	var id int
-	r := reply{Result: m.Result}
-	if json.Unmarshal(m.ID, &id) != nil {
-		return
-	}
-	if len(m.Error) > 0 {
-		_ = json.Unmarshal(m.Error, &r.Error) // null is none
-	}
-	s.mu.Lock()
-	then := s.answers[id]
-	delete(s.answers, id)
-	s.mu.Unlock()
-	if then != nil {
-		then(r)
-	}
 }
 
 func (s *session) notified(method string, p params) {
@@ -262,20 +244,10 @@ func (s *session) itemDone(i item) {
 	if !ok || !known {
 		return
 	}
-	s.queue.Tell(agent.ToolDone{ID: i.ID, OK: i.Status == "completed", Millis: time.Since(began.began).Milliseconds(), Output: beginning(i.Output)})
+	s.queue.Tell(agent.ToolDone{ID: i.ID, OK: i.Status == "completed", Millis: time.Since(began.began).Milliseconds(), Output: process.Beginning(i.Output)})
 	s.put("after-"+i.ID, question{reply: func(a agent.Reply) {
 		if a.Notice != "" {
 			s.tellLater(a.Notice)
 		}
 	}}, agent.Hook{ID: "after-" + i.ID, Point: agent.AfterTool, Tool: tool, Input: input})
-}
-
-// mostTold is how much of a tool's output an event tells.
-const mostTold = 2 << 10
-
-func beginning(text string) string {
-	if len(text) > mostTold {
-		text = text[:mostTold]
-	}
-	return strings.ToValidUTF8(text, "")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/agent"
+	"github.com/dialai/dialai/agent/internal/hosttools"
 )
 
 // A question is what the host is to answer.
@@ -43,11 +44,7 @@ func (s *session) request(id, method string, p params) {
 	switch method {
 	case "item/tool/call":
 		s.put(id, question{reply: func(a agent.Reply) {
-			text := a.Content
-			if a.Notice != "" {
-				text += "\n\n" + a.Notice
-			}
-			s.respond(id, map[string]any{"success": !a.IsError, "contentItems": []any{map[string]any{"type": "inputText", "text": text}}})
+			s.peer.Respond(id, map[string]any{"success": !a.IsError, "contentItems": []any{map[string]any{"type": "inputText", "text": hosttools.Text(a)}}})
 		}}, agent.ToolCall{ID: id, Tool: p.Tool, Input: p.Arguments})
 	case "item/commandExecution/requestApproval":
 		s.approve(id, p, "exec_command", map[string]any{"command": p.Command, "cwd": p.Cwd}, decision)
@@ -63,12 +60,8 @@ func (s *session) request(id, method string, p params) {
 	case "item/tool/requestUserInput":
 		s.approve(id, p, "request_user_input", map[string]any{"questions": p.Questions}, func(a agent.Reply) any { return answers(p.Questions, a.Answers) })
 	default:
-		_ = s.write(map[string]any{"id": json.RawMessage(id), "error": map[string]any{"code": -32601, "message": "unsupported: " + method}})
+		s.peer.Unsupported(id, method)
 	}
-}
-
-func (s *session) respond(id string, result any) {
-	_ = s.write(map[string]any{"id": json.RawMessage(id), "result": result})
 }
 
 // approve has the host say whether something may be done. Why not reaches the model as a
@@ -79,7 +72,7 @@ func (s *session) approve(id string, p params, tool string, input any, answer fu
 		text = nil
 	}
 	s.put(id, question{permission: true, reply: func(a agent.Reply) {
-		s.respond(id, answer(a))
+		s.peer.Respond(id, answer(a))
 		if !a.Allow && a.Reason != "" {
 			s.tellLater(a.Reason)
 		}

@@ -2,13 +2,13 @@ package codex
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/agent/internal/process"
+	"github.com/dialai/dialai/agent/internal/rpc"
 )
 
 // A session is one process with one thread.
@@ -17,14 +17,12 @@ type session struct {
 	info    agent.Info
 	thread  string // the program's id of the session
 	process *process.Process
-	send    func(line []byte) error // to the process
-	started chan struct{}           // closed once both are set
+	peer    rpc.Peer      // of the process
+	started chan struct{} // closed once both are set
 	queue   *process.Queue
 	gone    chan struct{} // closed once the last event was read
 
 	mu       sync.Mutex
-	asked    int                 // requests of ours, which have ids
-	answers  map[int]func(reply) // what to do with their answers
 	open     map[string]question // that the host has not answered, by the id of the event
 	turn     string              // that runs; "" is none
 	starting bool                // one was asked for, and has no id yet
@@ -41,7 +39,7 @@ type session struct {
 
 func newSession(spec agent.Spec, events chan<- agent.Event) *session {
 	return &session{spec: spec, started: make(chan struct{}), queue: process.NewQueue(spec.ID, events), gone: make(chan struct{}),
-		answers: map[int]func(reply){}, open: map[string]question{}, items: map[string]item{}}
+		open: map[string]question{}, items: map[string]item{}}
 }
 
 // Send says something: in the running turn, or in one of its own.
@@ -86,7 +84,7 @@ func (s *session) alive() error {
 func (s *session) begin(m agent.Message) {
 	s.starting, s.inside = true, []string{m.ID}
 	s.quiet = make(chan struct{})
-	s.ask("turn/start", map[string]any{"threadId": s.thread, "input": input(m.Content)}, func(r reply) {
+	s.peer.Ask("turn/start", map[string]any{"threadId": s.thread, "input": input(m.Content)}, func(r rpc.Reply) {
 		if r.Error == nil {
 			return // turn/started follows
 		}
@@ -104,7 +102,7 @@ func (s *session) begin(m agent.Message) {
 // steer puts a message into the running turn; if that has just ended, the message gets its own.
 // mu is held.
 func (s *session) steer(m agent.Message) {
-	s.ask("turn/steer", map[string]any{"threadId": s.thread, "expectedTurnId": s.turn, "input": input(m.Content)}, func(r reply) {
+	s.peer.Ask("turn/steer", map[string]any{"threadId": s.thread, "expectedTurnId": s.turn, "input": input(m.Content)}, func(r rpc.Reply) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		switch {
@@ -124,7 +122,7 @@ func (s *session) tellLater(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.turn != "" {
-		s.ask("turn/steer", map[string]any{"threadId": s.thread, "expectedTurnId": s.turn, "input": input(text)}, func(reply) {})
+		s.peer.Ask("turn/steer", map[string]any{"threadId": s.thread, "expectedTurnId": s.turn, "input": input(text)}, func(rpc.Reply) {})
 	}
 }
 
@@ -138,7 +136,7 @@ func (s *session) Interrupt(context.Context) error {
 		return err
 	}
 	if s.turn != "" {
-		s.ask("turn/interrupt", map[string]any{"threadId": s.thread, "turnId": s.turn}, func(reply) {})
+		s.peer.Ask("turn/interrupt", map[string]any{"threadId": s.thread, "turnId": s.turn}, func(rpc.Reply) {})
 	}
 	return nil
 }
@@ -198,46 +196,4 @@ func (s *session) withdraw() {
 		}
 	}
 	clear(s.open)
-}
-
-// A reply is the program's answer to a request.
-type reply struct {
-	Result json.RawMessage
-	Error  *struct {
-		Message string `json:"message"`
-	}
-}
-
-// ask asks the program; then is called by the reading goroutine. mu is held.
-func (s *session) ask(method string, params any, then func(reply)) {
-	s.asked++
-	s.answers[s.asked] = then
-	_ = s.write(map[string]any{"id": s.asked, "method": method, "params": params}) // what has ended says so
-}
-
-// wait asks the program and reads its answer into out.
-func (s *session) wait(ctx context.Context, method string, params, out any) error {
-	answer := make(chan reply, 1)
-	s.mu.Lock()
-	s.ask(method, params, func(r reply) { answer <- r })
-	s.mu.Unlock()
-	select {
-	case r := <-answer:
-		if r.Error != nil {
-			return fmt.Errorf("%s: the program says: %s", method, r.Error.Message)
-		}
-		return json.Unmarshal(r.Result, out)
-	case <-s.process.Gone():
-		return fmt.Errorf("%s: %w", method, agent.ErrClosed)
-	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", method, ctx.Err())
-	}
-}
-
-func (s *session) write(line any) error {
-	text, err := json.Marshal(line)
-	if err != nil {
-		return fmt.Errorf("codex: %w", err)
-	}
-	return s.send(text)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // longestLine is how long a line of a program may be.
@@ -104,4 +105,15 @@ func (l *lineReader) fill() error {
 		return nil
 	}
 	return err
+}
+
+// MostTold is how many bytes of what a program says an event tells, where it need not be whole.
+const MostTold = 2 << 10
+
+// Beginning returns as much of a text as an event tells.
+func Beginning(text string) string {
+	if len(text) > MostTold {
+		text = text[:MostTold]
+	}
+	return strings.ToValidUTF8(text, "")
 }
