@@ -190,7 +190,7 @@ var homes = map[string]string{
 	"github.com/spf13/cobra":                 "cli cli/internal/agents cli/internal/command cli/internal/guards cli/internal/remote cli/internal/serving",
 	"github.com/spf13/pflag":                 "cli cli/internal/command cli/internal/guards cli/internal/remote cli/internal/serving",
 	"golang.org/x/term":                      "cli/internal/render",
-	"mvdan.cc/sh/v3":                         "permit cli/internal/agents/undertake.go",
+	"mvdan.cc/sh/v3":                         "permit cli/internal/agents/agents.go",
 	"charm.land/bubbletea/v2":                "tui",
 	"github.com/charmbracelet/x/ansi":        "tui",
 	"go.opentelemetry.io/otel":               "internal/telemetry internal/telemetry/prom internal/telemetry/spans internal/otlp cli/internal/command/otel.go",

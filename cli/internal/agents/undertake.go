@@ -4,32 +4,20 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
-	"mvdan.cc/sh/v3/shell"
 
 	"github.com/dialai/dialai/agent"
-	"github.com/dialai/dialai/agent/acp"
-	"github.com/dialai/dialai/agent/claude"
-	codexagent "github.com/dialai/dialai/agent/codex"
-	"github.com/dialai/dialai/agent/scripted"
 	"github.com/dialai/dialai/cli/internal/command"
-	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/machines"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -37,9 +25,7 @@ import (
 )
 
 // dialai undertake: a specification becomes a session of the machine undertaking, or, with --solo,
-// undertaking-solo, and this process carries it on (package undertaking). Agents and budget are
-// written into the copy of the machine that the session pins, so that whoever goes on later has
-// the same.
+// undertaking-solo, and this process carries it on (package undertaking).
 
 // undertakeFlags are those of undertake.
 type undertakeFlags struct {
@@ -173,43 +159,6 @@ func (f *undertakeFlags) undertake(ctx context.Context, a *command.App, args []s
 	return w.carryOn(ctx, undertaking.Config{Permit: c}, args)
 }
 
-// agentNamed returns an agent by its name.
-func agentNamed(a *command.App, name string) (agent.Agent, error) {
-	kind, rest, _ := strings.Cut(name, ":")
-	switch kind {
-	case "scripted":
-		text, err := a.ReadFile(rest, files.Script)
-		if err != nil {
-			return nil, err
-		}
-		return scripted.New(rest, text)
-	case claudeName:
-		path, err := program(a, claudeName, "DIALAI_CLAUDE_BIN")
-		return claude.New(path), err
-	case codex:
-		path, err := program(a, codex, "DIALAI_CODEX_BIN")
-		return codexagent.New(path), err
-	case acpName:
-		words, err := shell.Fields(rest, a.Env)
-		if err != nil || len(words) == 0 {
-			return nil, command.Hinted(command.Usage("the agent %q names no program", name), "acp:COMMAND ARGS, such as \"acp:opencode acp\"")
-		}
-		return acp.New([]string{self(), "agents", "relay"}, words), nil
-	case "dialai":
-		return nil, nil // asked like the others, and answered by the loop
-	}
-	return nil, command.Hinted(command.Usage("there is no agent %q", name), "claude, codex, acp:COMMAND, or scripted:FILE, which follows a script")
-}
-
-// program returns the path of an agent's program.
-func program(a *command.App, name, variable string) (string, error) {
-	path, err := exec.LookPath(cmp.Or(a.Env(variable), name))
-	if err != nil {
-		return "", command.Hinted(fmt.Errorf("the program of the agent %s is not there: %w", name, err), "install it, or let %s name it; scripted:FILE needs none", variable)
-	}
-	return path, nil
-}
-
 // A work is one call of undertake.
 type work struct {
 	*command.App
@@ -332,102 +281,6 @@ func title(text string) string {
 	return line
 }
 
-// machine returns the machine with agent and budget written into it.
-func (w *work) machine() (*machine.Machine, error) {
-	f := w.flags
-	own := fullMachine
-	if f.solo {
-		own = soloMachine
-	}
-	name, text, _ := machines.Read(own)
-	if f.machine != "" {
-		var err error
-		name = f.machine
-		if text, err = w.ReadFile(name, files.Machine); err != nil {
-			return nil, err
-		}
-	}
-	m, err := w.ParseMachine(name, text)
-	if err != nil {
-		return nil, err
-	}
-	if f.machine != "" {
-		file, text, _ := machines.Read(own)
-		base, err := w.ParseMachine(file, text)
-		if err != nil {
-			return nil, err
-		}
-		if err := undertaking.SameMoves(m, base); err != nil {
-			return nil, command.Usage("%s: %v", name, err)
-		}
-	}
-	limit, err := exact.ParseMoney(f.budget)
-	if err != nil || limit <= 0 {
-		return nil, command.Usage("--budget is %q, it is a number of dollars above 0", f.budget)
-	}
-	if text, err = pinned(m, f.agents(), limit, f.maxTokens); err != nil {
-		return nil, err
-	}
-	return w.ParseMachine(strings.TrimSuffix(name, filepath.Ext(name))+".json", text)
-}
-
-// The machines of undertakings.
-const (
-	fullMachine = "undertaking"
-	soloMachine = "undertaking-solo"
-)
-
-// isUndertaking reports whether a session is an undertaking.
-func isUndertaking(s *session.Session) bool {
-	name := s.Machine().Name()
-	return name == fullMachine || name == soloMachine
-}
-
-// agents returns the agent of each specialist that is one.
-func (f *undertakeFlags) agents() map[string]string {
-	list := map[string]string{"orchestrator": f.agent}
-	if !f.solo {
-		verifier := cmp.Or(f.verifier, f.agent)
-		list["manager"], list["verifier-a"], list["verifier-b"] = cmp.Or(f.manager, f.agent), verifier, verifier
-	}
-	return list
-}
-
-// pinned returns the text of a machine whose specialists are agents, with a budget. All else stays
-// as it is written.
-func pinned(m *machine.Machine, agents map[string]string, limit exact.Money, tokens int64) ([]byte, error) {
-	def := jsontext.ReadObject(m.JSON())
-	var list []jsontext.Object
-	if err := json.Unmarshal(def.Get("specialists"), &list); err != nil {
-		return nil, err
-	}
-	for i := range list {
-		var id string
-		if json.Unmarshal(list[i].Get("specialistId"), &id) == nil && agents[id] != "" {
-			list[i] = with(list[i], "agent", agents[id])
-		}
-	}
-	guards := jsontext.ReadObject(def.Get("guards"))
-	budget := jsontext.ReadObject(guards.Get("budget"))
-	if len(budget.Members()) == 0 {
-		budget = with(budget, "default_estimate_usd", 0)
-	}
-	budget = with(budget, "hard_limit_usd", json.Number(limit.String()))
-	if tokens > 0 {
-		budget = with(budget, "hard_limit_tokens", tokens)
-	}
-	return with(with(def, "specialists", list), "guards", with(guards, "budget", budget)).JSON(), nil
-}
-
-// with returns an object with a member that is set.
-func with(o jsontext.Object, name string, value any) jsontext.Object {
-	text, err := jsontext.Marshal(value)
-	if err != nil {
-		panic("agents: " + err.Error()) // never: values are texts, numbers and objects
-	}
-	return o.With([]jsontext.Member{{Name: name, Value: text}})
-}
-
 // config completes what the undertaking is carried on with.
 func (w *work) config(ctx context.Context, c undertaking.Config) (undertaking.Config, error) {
 	c.Runner, c.Session, c.Cwd, c.Model, c.Trust, c.NoWait = w.engine.Runner, w.id, w.cwd, w.flags.model, w.flags.trust, w.flags.noWait
@@ -448,83 +301,4 @@ func (w *work) config(ctx context.Context, c undertaking.Config) (undertaking.Co
 	c.Saved = func(s undertaking.State) { w.dump(ctx, dir, s) }
 	w.SessionID, w.GoesOn = w.id.String(), w.Command("undertake", nil, "--resume", w.id.String())
 	return c, nil
-}
-
-// carryOn drives the undertaking until it ends, and writes a line for each event.
-func (w *work) carryOn(ctx context.Context, c undertaking.Config, args []string) error {
-	c, err := w.config(ctx, c)
-	if err != nil {
-		return err
-	}
-	out := &lines{out: w.Out}
-	c.Tell = out.write
-	fmt.Fprintf(w.Out, "undertaking %s in %s\n", w.id, near(w.cwd))
-	loop := undertaking.New(c)
-	ctx, leave := context.WithCancel(ctx)
-	defer leave()
-	if !c.NoWait && (len(args) == 0 || args[0] != "-") {
-		w.listen(ctx, loop, leave)
-	}
-	s, _, err := loop.Run(ctx)
-	switch {
-	case errors.Is(err, undertaking.ErrWaits):
-		return command.Hinted(command.Fail(command.ExitHuman, errors.New("your move is waited for")), "%s, then %s", w.Command("decide", []string{w.id.String()}), w.Command("undertake", nil, "--resume", w.id.String()))
-	case ctx.Err() != nil && w.Ctx.Err() == nil: // by /quit
-		return command.Fail(command.ExitInterrupted, context.Canceled)
-	case err != nil:
-		return err
-	}
-	return w.ended(s)
-}
-
-// near returns a path as seen from here, if it is below.
-func near(path string) string {
-	here, err := os.Getwd()
-	if err != nil {
-		return path
-	}
-	short, err := filepath.Rel(here, path)
-	if err != nil || !filepath.IsLocal(short) {
-		return path
-	}
-	return short
-}
-
-// ended says how it ended.
-func (w *work) ended(s *session.Session) error {
-	why := render.Clean(s.Outcome().Reason)
-	if why != "" {
-		why += ", "
-	}
-	fmt.Fprintf(w.Out, "%s: %s$%s spent, in %s\n", s.State.Name, why, s.Spent().Money, near(w.cwd))
-	switch {
-	case s.Status == session.Completed:
-		return nil
-	case s.State.Final:
-		return command.Fail(command.ExitFinal, errors.New("it was given up"))
-	}
-	resume := w.Command("resume", []string{w.id.String()})
-	if limit := undertaking.Exceeded(s); limit != "" {
-		resume = w.Command("resume", []string{w.id.String()}, "--raise", limit+"=VALUE", "--note", "WHY")
-	}
-	return command.Hinted(command.Fail(command.ExitStopped, errors.New(render.Clean(s.Outcome().Reason))), "%s, then %s", resume, w.Command("undertake", nil, "--resume", w.id.String()))
-}
-
-// lines writes what happens, one line for each event.
-type lines struct {
-	mu  sync.Mutex
-	out io.Writer
-}
-
-func (l *lines) write(of undertaking.Line) {
-	words := []string{of.At.Local().Format("15:04:05"), of.State}
-	if of.Worker != "" {
-		words = append(words, of.Worker)
-		if of.Pct >= 0 {
-			words = append(words, fmt.Sprintf("%d%%", of.Pct))
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	fmt.Fprintln(l.out, render.Clean(strings.Join(append(words, of.Text), " ")))
 }
