@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	_ "github.com/dialai/dialai/cli" // so that a change of the program has no result of its tests kept
 )
 
 // program is the path of the built program, clocked that of one whose clock

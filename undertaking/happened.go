@@ -50,11 +50,19 @@ func (h happened) handle(ctx context.Context, l *Loop) bool {
 		l.note(about, string(b.Kind()), b)
 		if b.Parent == "" {
 			l.tell(v.who, "%s %s", b.Tool, firstLine(string(b.Input)))
+			if v.using == nil {
+				v.using = map[string]string{}
+			}
+			v.using[b.ID] = b.Tool
 		}
 		return l.inGrace(ctx, v)
 	case agent.ToolDone:
 		b.Output = clip(packs.Redact(b.Output), maxLogged)
 		l.note(about, string(b.Kind()), b)
+		if tool := v.using[b.ID]; tool != "" && !b.OK {
+			l.tell(v.who, "%s failed: %s", tool, firstLine(b.Output))
+		}
+		delete(v.using, b.ID)
 	case agent.Log:
 		b.Text = clip(packs.Redact(b.Text), maxLogged)
 		l.note(about, string(b.Kind()), b)
@@ -190,7 +198,7 @@ func (l *Loop) charge(v *live) {
 
 // turnEnded: what the turn has cost and its end are durable before anything follows.
 func (l *Loop) turnEnded(ctx context.Context, v *live, d agent.Done) bool {
-	v.turn = false
+	v.turn, v.using = false, nil
 	l.endBatch(ctx, v)
 	w := l.state.agent(v.who)
 	l.charge(v)

@@ -41,13 +41,14 @@ type live struct {
 	stopped     time.Time // when it was interrupted
 	silent      bool      // because of its silence
 	heard       time.Time
-	quiet       bool      // people were told of its silence
-	probing     bool      // it is asked whether it is there
-	probed      time.Time // when that was asked last
-	missed      int       // times it did not say so, in a row
-	said        string    // the last text of the turn
-	batch       batchOf   // the tool uses of its newest message
-	loops       string    // why its ask ends: it goes round
+	quiet       bool              // people were told of its silence
+	probing     bool              // it is asked whether it is there
+	probed      time.Time         // when that was asked last
+	missed      int               // times it did not say so, in a row
+	said        string            // the last text of the turn
+	batch       batchOf           // the tool uses of its newest message
+	loops       string            // why its ask ends: it goes round
+	using       map[string]string // tools that run and were told of, by the id of the use
 	levels      agent.Levels
 	prompted    bool   // at least once
 	lost        string // why it cannot be opened again
