@@ -2,6 +2,7 @@ package undertaking
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/dialai/dialai/agent"
@@ -40,10 +41,23 @@ func (l *Loop) batched(ctx context.Context, v *live, u agent.ToolUse) {
 	v.batch.calls = append(v.batch.calls, specialist.ToolCall{Name: u.Tool, Args: u.Input})
 }
 
+// batchedOurs puts a use of one of the loop's tools into a batch of its own. To look at the moves at
+// the begin of each turn is no loop: such a use equals those of its round only.
+func (l *Loop) batchedOurs(ctx context.Context, v *live, c agent.ToolCall) {
+	if c.Parent != "" {
+		return
+	}
+	l.countBatch(ctx, v, []specialist.ToolCall{{Name: fmt.Sprintf("%s in round %d", c.Tool, l.s.Key().Round), Args: c.Input}})
+}
+
 // endBatch counts the batch of the newest message, which is whole.
 func (l *Loop) endBatch(ctx context.Context, v *live) {
 	calls := v.batch.calls
 	v.batch = batchOf{}
+	l.countBatch(ctx, v, calls)
+}
+
+func (l *Loop) countBatch(ctx context.Context, v *live, calls []specialist.ToolCall) {
 	guards := l.s.Program.Guards(l.s.State)
 	if len(calls) == 0 || guards == nil || guards.Batch == nil {
 		return

@@ -158,9 +158,77 @@ func TestBatchLoop(t *testing.T) {
 			warned++
 		}
 	}
-	if warned != 1 || batches != 6 || len(u.Workers[0].Batches.Window) != batches {
+	if warned != 1 || batches != 12 || len(u.Workers[0].Batches.Window) != batches {
 		t.Errorf("of %d batches %d were warned of, %d are in the window", batches, warned, len(u.Workers[0].Batches.Window))
 	}
+}
+
+// TestSubmitsForEver: an agent whose turn does not end, for it names its move again and again, is told
+// and then stopped; what it looks at in each of its turns is no loop.
+func TestSubmitsForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := begin(t, "")
+		c := w.config(t.Context())
+		a := &insistent{}
+		c.Agent = func(string) (agent.Agent, error) { return a, nil }
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		s, _, err := undertaking.New(c).Run(ctx)
+		if !errors.Is(err, undertaking.ErrWaits) || !strings.Contains(s.ReasonWithFailures(s.Outcome(), false), "came 5 times") {
+			t.Fatalf("it is %s: %v", s.Status, err)
+		}
+		if a.submits != 5 || a.notices != 1 {
+			t.Errorf("it submitted %d times, and was told %d times", a.submits, a.notices)
+		}
+		if a.turns != 8 {
+			t.Errorf("it had %d turns", a.turns)
+		}
+	})
+}
+
+// An insistent agent reports, seven turns long, and looks at its moves in each; in the eighth it
+// says that all is done, and goes on to say so.
+type insistent struct {
+	crowd
+	turns, submits, notices int
+	interrupted             bool
+}
+
+func (a *insistent) Open(ctx context.Context, spec agent.Spec, events chan<- agent.Event) (agent.Session, error) {
+	_, err := a.crowd.Open(ctx, spec, events)
+	return a, err
+}
+
+func (a *insistent) Send(context.Context, agent.Message) error {
+	a.turns++
+	look := agent.ToolCall{ID: "look", Tool: "moves", Input: json.RawMessage(`{}`)}
+	if a.turns == 8 {
+		go a.tell(look, a.submit())
+		return nil
+	}
+	go a.tell(look, agent.ToolCall{ID: "r", Tool: "submit", Input: fmt.Appendf(nil, `{"transition":"report","message":"file %d of 8 is written, and its tests pass"}`, a.turns)}, agent.Done{Outcome: agent.Finished})
+	return nil
+}
+
+func (a *insistent) submit() agent.ToolCall {
+	a.submits++
+	return agent.ToolCall{ID: "s", Tool: "submit", Input: json.RawMessage(`{"transition":"complete","message":"m","accomplished":["a"],"remaining":[]}`)}
+}
+
+func (a *insistent) Answer(_ context.Context, r agent.Reply) error {
+	if r.Notice != "" {
+		a.notices++
+	}
+	if r.To == "s" && !a.interrupted {
+		go a.tell(a.submit())
+	}
+	return nil
+}
+
+func (a *insistent) Interrupt(context.Context) error {
+	a.interrupted = true
+	go a.tell(agent.Done{Outcome: agent.Cancelled})
+	return nil
 }
 
 // TestSoftBudget: at four fifths of the budget the worker is told once.

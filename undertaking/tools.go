@@ -60,6 +60,7 @@ func submitSchema(as string) json.RawMessage {
 // called answers a use of one of our tools, and reports whether the session may have to be
 // stepped.
 func (l *Loop) called(ctx context.Context, v *live, c agent.ToolCall) bool {
+	l.batchedOurs(ctx, v, c)
 	content, err := l.use(ctx, v, c)
 	r := agent.Reply{To: c.ID, Content: content, IsError: err != nil}
 	if err != nil {
