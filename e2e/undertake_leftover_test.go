@@ -14,8 +14,8 @@ import (
 )
 
 // TestUndertakeEndsLeftovers: what the processes of an agent have started goes on when the process
-// that drives the undertaking is killed; who goes on with it ends that first, says so, and works in
-// a tree that nobody else changes.
+// that drives the undertaking is killed, which status tells; who goes on with it ends that first, says
+// so, and works in a tree that nobody else changes.
 func TestUndertakeEndsLeftovers(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -65,6 +65,11 @@ func TestUndertakeEndsLeftovers(t *testing.T) {
 	<-ended
 	if runs := running(proc); !runs {
 		t.Fatal("what the agent has started ended with its host, and nothing is left to be ended")
+	}
+	status := exec.Command(program, "status", "--store", "d.db")
+	status.Dir = d.dir
+	if out, err := status.Output(); err != nil || !strings.Contains(string(out), "now      gone") {
+		t.Errorf("its status is %s, %v", out, err)
 	}
 	text, _ := undertake("--resume").CombinedOutput()
 	if told := string(text); !strings.Contains(told, "processes that orch-1 has left") || !strings.Contains(told, "orchestrator complete") {

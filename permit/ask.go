@@ -25,11 +25,6 @@ import (
 // session that is open, or was answered in the meantime, also in another process and after a
 // crash, and two who ask the same at once find the same one.
 //
-// An allowed session is good for one use: before the answer goes out, permission_used is
-// appended to its agent_log, after the entry that was read last. One of several appends; the
-// others ask anew. A process that dies between the two has used the permission for nothing,
-// and the agent asks again: never is one given twice.
-//
 // Nobody's silence allows. Whatever goes wrong is an error or no answer, and whoever gets
 // that has nothing to show to the agent.
 
@@ -224,20 +219,6 @@ func (a *asking) over(ctx context.Context, s *session.Session) (bool, error) {
 	return true, nil
 }
 
-// allows reports whether a session has ended with a transition that allows what was asked, and
-// that nobody has taken back.
-func allows(s *session.Session) bool {
-	if s.Status != session.Completed || s.Last() == nil || s.Retracted(s.Last().Round) != nil {
-		return false
-	}
-	name := s.Last().Transition.Name
-	return name == "allow" || name == "answer"
-}
-
-func (a *asking) expired(s *session.Session) bool {
-	return a.Now().Sub(s.Last().At.Time()) >= allowedFor
-}
-
 // maxShown is how much of a tool's input a session keeps, in bytes; of a longer one it keeps
 // the beginnings of its texts, and says so. The digest is always of all of it.
 const maxShown = 128 << 10
@@ -407,61 +388,6 @@ func (a *asking) stop(ctx context.Context, s *session.Session, note string) erro
 	}
 	_, err := a.Runner.Stop(ctx, s.ID, why)
 	return err
-}
-
-// use makes the one use of a session that allows what was asked.
-func (a *asking) use(ctx context.Context, s *session.Session) (Answer, error) {
-	s, err := a.Runner.Session(ctx, s.ID) // this process may have been paused
-	if err != nil {
-		return Answer{}, err
-	}
-	answer := Answer{Behavior: Allow, Session: s.ID}
-	if given, ok := payload(s)["answers"]; ok {
-		if answer.Answers, err = delivered(given, questionsOf(a.facts.Input), questionsOf(a.prompt.Input)); err != nil {
-			return Answer{}, fmt.Errorf("session %s: %w", s.ID, err)
-		}
-	}
-	log, err := a.log(ctx, s.ID)
-	if err != nil {
-		return Answer{}, err
-	}
-	if log.permission || !allows(s) || a.expired(s) {
-		return Answer{}, errUsed
-	}
-	data, err := jsontext.Marshal(map[string]string{"inputDigest": a.facts.InputDigest, "agentSession": a.prompt.AgentSession, "transition": string(s.Last().Transition.Name)})
-	if err != nil {
-		return Answer{}, err
-	}
-	err = a.Runner.Store().AppendAgentLog(ctx, s.ID, log.last, session.AgentEvent{At: specialist.TimeOf(a.Now()), Kind: permissionUsed, Data: data})
-	switch {
-	case errors.Is(err, session.ErrStale):
-		return Answer{}, errUsed
-	case err != nil:
-		return Answer{}, err
-	}
-	return answer, nil
-}
-
-// permissionUsed is the kind of the entry that says so.
-const permissionUsed = "permission_used"
-
-// A usedLog is what the agent_log of a session says of its permission.
-type usedLog struct {
-	last       int64            // the number of the newest entry
-	permission bool             // it was used
-	waiting    map[string]int64 // who waits for a human, by the entries that say so
-}
-
-func (a *asking) log(ctx context.Context, id specialist.SessionID) (usedLog, error) {
-	l := usedLog{waiting: map[string]int64{}}
-	for e, err := range a.Runner.Store().AgentLog(ctx, id, 0) {
-		if err != nil {
-			return l, err
-		}
-		l.last, l.permission = e.Seq, l.permission || e.Kind == permissionUsed
-		l.take(e, a.Now())
-	}
-	return l, nil
 }
 
 // payload returns the members of what the last ruling handed in.

@@ -142,6 +142,26 @@ func TestSilenceAllowsNothing(t *testing.T) {
 	})
 }
 
+// TestWaited: whoever looks knows whether an agent waits for an answer, or was told to do other work.
+func TestWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.Unanswered, d.After = permit.Park, time.Minute
+		waited := func(id specialist.SessionID) bool {
+			waited, err := permit.Waited(d.ctx, d.store, id, time.Now())
+			if err != nil {
+				t.Error(err)
+			}
+			return waited
+		}
+		during := false
+		d.Waits = func(s *session.Session) { during = waited(s.ID) }
+		if a := d.ask(bash("make")); !during || waited(a.Session) {
+			t.Errorf("while it was asked, it is waited for: %t; parked, it is: %t", during, waited(a.Session))
+		}
+	})
+}
+
 // TestAllowsOnce: what a human allowed holds once, for exactly this input of this session of
 // the agent, and for a day.
 func TestAllowsOnce(t *testing.T) {

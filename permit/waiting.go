@@ -48,6 +48,13 @@ func (a *asking) waits(ctx context.Context, id specialist.SessionID, left bool) 
 	}
 }
 
+// Waited reports whether an agent waits for the answer to a permission. One that was told to do other
+// work does not, and the question is kept.
+func Waited(ctx context.Context, store session.Store, id specialist.SessionID, now time.Time) (bool, error) {
+	log, err := readLog(ctx, store, id, now)
+	return len(log.waiting) > 0, err
+}
+
 // take takes up what an entry says of who waits.
 func (l *usedLog) take(e session.AgentEvent, now time.Time) {
 	var w waiter

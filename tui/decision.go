@@ -91,7 +91,7 @@ func questionsOf(s *session.Session) (body []para) {
 func promptBody(n Now, look style) []para {
 	p := n.Prompts[0]
 	body := []para{
-		strong(fmt.Sprintf("May %s use %s?", p.Agent, p.Tool), look), prose(fmt.Sprintf("%s, asked %s ago", p.Kind, short(n.At.Sub(p.Since)))), blank,
+		strong(fmt.Sprintf("May %s use %s?", p.Agent, p.Tool), look), prose(fmt.Sprintf("%s, asked %s ago%s", p.Kind, short(n.At.Sub(p.Since)), map[bool]string{true: ", parked: it does other work, and may ask again"}[p.Parked])), blank,
 		prose(p.Input), blank,
 	}
 	if p.Why != "" {

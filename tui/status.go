@@ -18,7 +18,7 @@ func statusLine(n Now, look style, width int) string {
 	if n.Session == nil {
 		return "briefing" + look.dot() + "YOUR MOVE"
 	}
-	st := undertaking.StatusOf(n.Session, n.State, n.At)
+	st := undertaking.StatusOf(n.Session, n.State, undertaking.Beside{Permissions: permissions(n.Prompts), Gone: n.Gone}, n.At)
 	parts := []string{n.Session.State.Name}
 	if move := whoseMove(n, st); move != "" {
 		parts = append(parts, move)
@@ -46,6 +46,14 @@ func statusLine(n Now, look style, width int) string {
 		}
 	}
 	return line
+}
+
+// permissions returns those that wait.
+func permissions(prompts []Prompt) (list []undertaking.Permission) {
+	for _, p := range prompts {
+		list = append(list, p.Permission())
+	}
+	return list
 }
 
 // whoseMove says whose move it is.

@@ -62,6 +62,12 @@ type Prompt struct {
 	Why            string
 	Kind           string // dangerous, shell …
 	Since          time.Time
+	Parked         bool // the agent does other work meanwhile
+}
+
+// Permission returns what a status says of it.
+func (p *Prompt) Permission() undertaking.Permission {
+	return undertaking.Permission{Session: p.Session, Tool: p.Tool, Since: p.Since, Parked: p.Parked}
 }
 
 // A Now is what there is to show.
@@ -69,6 +75,7 @@ type Now struct {
 	Session *session.Session // nil: no undertaking has begun
 	State   undertaking.State
 	Prompts []Prompt // the oldest first
+	Gone    bool     // no living process drives it
 	At      time.Time
 }
 

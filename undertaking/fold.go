@@ -25,6 +25,7 @@ const (
 	kindSpawn     = "spawn"    // a subagent may start
 	kindRefused   = "refused"  // the engine does not take the move of a turn
 	kindReleased  = "released" // a worker was let go, and why
+	kindHost      = "host"     // a process has begun to drive the undertaking
 	kindHalted    = "halted"   // the undertaking gets nowhere, and is stopped
 )
 
@@ -219,6 +220,7 @@ var ofAgents = map[string]func(*State, who, entry){
 	kindCrossed:  foldCrossed,
 	kindNoticed:  func(s *State, a who, e entry) { s.change(a, e.At, func(w *Worker) { w.Notice = "" }) },
 	kindReleased: foldReleased,
+	kindHost:     func(s *State, _ who, e entry) { s.Host = read[struct{ Owner string }](e.Data).Owner },
 	kindHalted:   foldHalted,
 	kindSaid:     foldSaid,
 	kindTold:     foldTold,

@@ -480,7 +480,7 @@ func TestDumpOfFull(t *testing.T) {
 	if d.ManagerSession != u.Others["manager"][0].AgentSession || len(d.Workers) != 1 || d.Workers[0].Status != "active" || d.State != "awaiting_ruling" {
 		t.Errorf("the dump is %+v", d)
 	}
-	has(t, "the status", undertaking.StatusOf(s, u, time.Now()).Text(), "manager", "orch-1", "waiting for you", "○ write a.txt")
+	has(t, "the status", undertaking.StatusOf(s, u, undertaking.Beside{}, time.Now()).Text(), "manager", "orch-1", "waiting for you", "○ write a.txt")
 }
 
 // TestSummonsAgain: a worker that was opened by a process that was killed before it could say so, and

@@ -112,20 +112,23 @@ var ErrWaits = errors.New("a human is asked")
 // waited for (ErrWaits). Whatever ends it, no process of an agent is left when it returns; the
 // session as it was last seen is returned beside an error too.
 func (l *Loop) Run(ctx context.Context) (*session.Session, State, error) {
-	err := l.begin(ctx)
-	if err == nil {
+	host, err := l.c.Runner.Store().Claim(ctx)
+	if err != nil {
+		return nil, State{}, err
+	}
+	if err = l.begin(ctx, host.Name()); err == nil {
 		err = l.run(ctx)
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	err = errors.Join(err, l.closeAll(context.WithoutCancel(ctx)))
+	err = errors.Join(err, l.closeAll(context.WithoutCancel(ctx)), host.Release())
 	l.c.Saved(l.state)
 	return l.s, l.state, err
 }
 
 // begin folds the logs. Agents that were open in another process are not in this one.
-func (l *Loop) begin(ctx context.Context) (err error) {
+func (l *Loop) begin(ctx context.Context, host string) (err error) {
 	if l.s, err = l.c.Runner.Session(ctx, l.c.Session); err != nil {
 		return err
 	}
@@ -139,10 +142,15 @@ func (l *Loop) begin(ctx context.Context) (err error) {
 			}
 		}
 	}
-	if err := l.flush(ctx); err != nil {
+	if err := l.commit(ctx, who{}, kindHost, hosted{host}); err != nil {
 		return err
 	}
 	return l.release(ctx)
+}
+
+// A hosted says which process has begun to drive an undertaking.
+type hosted struct {
+	Owner string `json:"owner"`
 }
 
 // run is the loop.

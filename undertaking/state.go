@@ -61,6 +61,7 @@ type State struct {
 	Taken    []int           `json:"taken,omitempty"`   // lines of a scripted agent that were played
 	Churn    int             `json:"churn,omitempty"`   // hand-overs in a row with nothing to show
 	Halted   int             `json:"halted,omitempty"`  // how many managers there were when it was last stopped for those who left in a row
+	Host     string          `json:"host,omitempty"`    // the owner, as the store has it, that drives it or did last
 	AgentSeq int64           `json:"agentSeq,omitempty"`
 	Seq      int64           `json:"seq,omitempty"`
 	At       specialist.Time `json:"at,omitempty"` // of the newest entry

@@ -3,6 +3,7 @@ package undertaking
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type Status struct {
 	State    string       `json:"state"`
 	Status   string       `json:"status"`           // of the session
 	Mover    string       `json:"mover,omitempty"`  // whose move it is: a specialist
-	Standing string       `json:"standing"`         // working, waiting, idle, gone, over
+	Standing string       `json:"standing"`         // working, waiting for you, parked, idle, gone, over
 	Reason   string       `json:"reason,omitempty"` // why it waits, or how it ended
 	Cwd      string       `json:"cwd"`
 	Spent    Cost         `json:"spent"`
@@ -28,23 +29,48 @@ type Status struct {
 	// Others are the agent sessions of the manager and of the verifiers, by specialist.
 	Others map[string][]Worker `json:"others,omitempty"`
 	Tasks  []Task              `json:"tasks"`
+	// Permissions are those that wait for a human, the oldest first.
+	Permissions []Permission `json:"permissions,omitempty"`
 }
 
-// quiet is how long an undertaking that nobody works on is still thought to be worked on.
-const quiet = 2 * time.Minute
+// Beside is what the status of an undertaking depends on beside its own logs. The zero value is
+// one that somebody drives and whose agents ask for nothing.
+type Beside struct {
+	Permissions []Permission
+	Gone        bool // no living process drives it: see [Gone]
+}
+
+// A Permission is what an agent of an undertaking asks for and a human has not answered yet.
+type Permission struct {
+	Session string    `json:"session"`
+	Tool    string    `json:"tool"`
+	Since   time.Time `json:"since"`
+	Parked  bool      `json:"parked,omitempty"` // the agent does other work meanwhile
+}
+
+// Gone reports whether the process that drove an undertaking has ended, by what [Load] returned of
+// the undertaking.
+func Gone(ctx context.Context, store session.OwnerStore, u State) (bool, error) {
+	if u.Host == "" { // none has begun to
+		return false, nil
+	}
+	alive, err := store.Alive(ctx, u.Host)
+	return !alive, err
+}
 
 // StatusOf returns where an undertaking stands, by its session and what [Load] returned of it.
-func StatusOf(s *session.Session, u State, now time.Time) Status {
+func StatusOf(s *session.Session, u State, beside Beside, now time.Time) Status {
 	in := read[taskInput](s.Options().Meta)
 	book := s.Spent()
 	out := Status{
 		Session: s.ID.String(), Task: in.Task, State: s.State.Name, Status: s.Status.String(), Cwd: in.Cwd, Reason: s.ReasonFor(owner),
 		Spent: Cost{book.Money, book.TokensIn, book.TokensOut}.plus(u.unpaid()), Workers: u.Workers, Others: u.Others, Tasks: u.Tasks,
+		Permissions: beside.Permissions,
 	}
 	if limit, limited := capUSD(s); limited {
 		out.Cap = &limit
 	}
-	out.Mover, out.Standing = standing(s, u, now)
+	out.Mover, out.Standing = standing(s, u, beside, now)
 	if out.Workers == nil {
 		out.Workers = []Worker{}
 	}
@@ -63,27 +89,39 @@ var movers = map[string]string{
 }
 
 // standing says whose move it is, and whether somebody is at it.
-func standing(s *session.Session, u State, now time.Time) (mover, how string) {
+func standing(s *session.Session, u State, beside Beside, now time.Time) (mover, how string) {
+	asked, parked := now, false // since when an agent waits for a permission
+	for _, p := range beside.Permissions {
+		if parked = parked || p.Parked; !p.Parked && p.Since.Before(asked) {
+			asked = p.Since
+		}
+	}
+	mover = movers[s.State.Name]
 	switch {
 	case !s.Status.Live():
 		return "", "over"
 	case s.Status == session.NeedsHuman:
-		return owner, "waiting for you " + short(now.Sub(s.EnteredAt().Time()))
-	}
-	mover = movers[s.State.Name]
-	open, turn := false, false
-	for _, as := range []string{manager, orchestrator, verifierA, verifierB} {
-		for _, w := range u.sessions(as) {
-			open, turn = open || w.Open, turn || w.Turn
+		if at := s.EnteredAt().Time(); at.Before(asked) {
+			asked = at
 		}
-	}
-	switch {
-	case now.Sub(u.At.Time()) > quiet && !open:
+		return owner, "waiting for you " + short(now.Sub(asked))
+	case beside.Gone:
 		return mover, "gone"
-	case turn:
+	case asked != now:
+		return mover, "waiting for you " + short(now.Sub(asked))
+	case u.turn():
 		return mover, "working"
+	case parked:
+		return mover, "parked"
 	}
 	return mover, "idle"
+}
+
+// turn reports whether a turn of an agent runs.
+func (s *State) turn() bool {
+	return slices.ContainsFunc([]string{manager, orchestrator, verifierA, verifierB}, func(as string) bool {
+		return slices.ContainsFunc(s.sessions(as), func(w Worker) bool { return w.Turn })
+	})
 }
 
 func short(d time.Duration) string {
@@ -106,6 +144,9 @@ func (s Status) Text() string {
 	fmt.Fprintf(&b, "\n  now      %s\n", s.Standing)
 	if s.Reason != "" {
 		fmt.Fprintf(&b, "  because  %s\n", firstLine(s.Reason))
+	}
+	for _, p := range s.Permissions {
+		fmt.Fprintf(&b, "  asks     %s, in session %s%s\n", p.Tool, p.Session, map[bool]string{true: " (parked)"}[p.Parked])
 	}
 	fmt.Fprintf(&b, "  spent    $%s", s.Spent.USD)
 	if s.Cap != nil {
@@ -138,7 +179,7 @@ func (s Status) writeWorker(b *strings.Builder, w *Worker) {
 
 // DumpOf returns what the file beside the store says of an undertaking.
 func DumpOf(ctx context.Context, s *session.Session, u State, at specialist.Time) Dump {
-	st := StatusOf(s, u, at.Time())
+	st := StatusOf(s, u, Beside{}, at.Time())
 	d := Dump{Task: st.Task, Session: s.ID, State: st.State, Seq: u.Seq, Cwd: st.Cwd, SavedAt: at, Workers: []DumpWorker{}}
 	d.Spent.USD, d.Spent.Tokens = st.Spent.USD, st.Spent.In+st.Spent.Out
 	if t, err := TreeOf(ctx, st.Cwd); err == nil {

@@ -75,7 +75,12 @@ func (w *work) status(ctx context.Context, args []string, dump bool) error {
 		if err != nil {
 			return err
 		}
-		switch of := undertaking.StatusOf(s, u, command.Now().Time()); {
+		w.id = s.ID
+		beside, err := w.beside(ctx, u)
+		if err != nil {
+			return err
+		}
+		switch of := undertaking.StatusOf(s, u, beside, command.Now().Time()); {
 		case dump:
 			all = append(all, undertaking.DumpOf(ctx, s, u, command.Now()))
 		case w.JSON:
@@ -97,6 +102,18 @@ func (w *work) status(ctx context.Context, args []string, dump bool) error {
 		return out.Encode(all[0])
 	}
 	return out.Encode(all)
+}
+
+// beside returns what the status of this undertaking depends on beside its logs.
+func (w *work) beside(ctx context.Context, u undertaking.State) (b undertaking.Beside, err error) {
+	if b.Gone, err = undertaking.Gone(ctx, w.engine.Store, u); err != nil {
+		return b, err
+	}
+	prompts, err := w.waitingPrompts(ctx)
+	for _, p := range prompts {
+		b.Permissions = append(b.Permissions, p.Permission())
+	}
+	return b, err
 }
 
 // clean takes from each line what a terminal would obey.

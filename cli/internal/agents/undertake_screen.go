@@ -15,7 +15,9 @@ import (
 	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/permit"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/tui"
 	"github.com/dialai/dialai/undertaking"
 )
@@ -168,7 +170,7 @@ func samePrompts(a, b []tui.Prompt) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].Session != b[i].Session || a[i].Round != b[i].Round {
+		if a[i].Session != b[i].Session || a[i].Round != b[i].Round || a[i].Parked != b[i].Parked {
 			return false
 		}
 	}
@@ -181,28 +183,48 @@ const maxPrompts = 50
 // waitingPrompts returns the permissions of this undertaking that wait for the human, the oldest
 // first.
 func (w *work) waitingPrompts(ctx context.Context) (list []tui.Prompt, err error) {
-	found, err := w.engine.Sessions(ctx, session.ListQuery{MachineName: "permission", Statuses: []session.Status{session.NeedsHuman}, Limit: maxPrompts})
+	u, err := w.engine.Session(ctx, w.id)
 	if err != nil {
 		return nil, err
 	}
-	for _, of := range found {
-		s, err := w.engine.Session(ctx, of.SessionID)
+	q := session.ListQuery{MachineName: "permission", Statuses: []session.Status{session.NeedsHuman}, CreatedAfter: u.CreatedAt - 1, Limit: maxPrompts}
+	for more := true; more && len(list) < maxPrompts; more = q.After != "" {
+		found, err := w.engine.Sessions(ctx, q)
 		if err != nil {
 			return nil, err
 		}
-		var about struct {
-			Undertaking, Agent, Tool, Kind string
-			Input                          json.RawMessage
+		for _, of := range found {
+			p, ours, err := w.promptOf(ctx, of.SessionID)
+			if err != nil {
+				return nil, err
+			}
+			if ours {
+				list = append(list, p)
+			}
 		}
-		if json.Unmarshal(s.Options().Meta, &about) != nil || about.Undertaking != w.id.String() {
-			continue
-		}
-		list = append(list, tui.Prompt{
-			Session: s.ID.String(), Round: s.Key().ID(), Agent: about.Agent, Tool: about.Tool, Kind: about.Kind, Input: inputText(about.Input),
-			Why: s.ReasonFor("owner"), Since: s.EnteredAt().Time(),
-		})
+		q.After = q.Next(found)
 	}
 	return list, nil
+}
+
+// promptOf returns what a permission asks, and whether it is one of this undertaking.
+func (w *work) promptOf(ctx context.Context, id specialist.SessionID) (p tui.Prompt, ours bool, err error) {
+	s, err := w.engine.Session(ctx, id)
+	if err != nil {
+		return p, false, err
+	}
+	var about struct {
+		Undertaking, Agent, Tool, Kind string
+		Input                          json.RawMessage
+	}
+	if json.Unmarshal(s.Options().Meta, &about) != nil || about.Undertaking != w.id.String() || s.Status != session.NeedsHuman {
+		return p, false, nil
+	}
+	waited, err := permit.Waited(ctx, w.engine.Store, id, command.Now().Time())
+	return tui.Prompt{
+		Session: s.ID.String(), Round: s.Key().ID(), Agent: about.Agent, Tool: about.Tool, Kind: about.Kind, Input: inputText(about.Input),
+		Why: s.ReasonFor("owner"), Since: s.EnteredAt().Time(), Parked: !waited,
+	}, true, err
 }
 
 // inputText writes the input of a tool for people: its members, a line each.

@@ -132,7 +132,11 @@ func (w *work) watchScreen(ctx context.Context, terminal *os.File, ascii bool) e
 			if err != nil {
 				return err
 			}
-			screen.Show(tui.Now{Session: s, State: u, Prompts: prompts, At: command.Now().Time()})
+			gone, err := undertaking.Gone(ctx, w.engine.Store, u)
+			if err != nil {
+				return err
+			}
+			screen.Show(tui.Now{Session: s, State: u, Prompts: prompts, Gone: gone, At: command.Now().Time()})
 			err = seen.lines(ctx, s, screen.Line)
 			if !s.Status.Live() {
 				screen.End(tui.Now{Session: s, State: u, At: command.Now().Time()}, nil)
