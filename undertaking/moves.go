@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/internal/jsontext"
-	"github.com/dialai/dialai/machine"
 )
 
 // Who may make which move is a table: a specialist in a state. submit is checked against it at
@@ -298,48 +297,4 @@ func (l *Loop) messageOf(m Move) string {
 		return ": " + firstLine(text)
 	}
 	return ""
-}
-
-// SameMoves returns how a machine differs from another in its states, its transitions and who
-// takes part, nil if it does not: prompts, risks, guards, timers and approvals may differ.
-func SameMoves(m, base *machine.Machine) error {
-	a, b := m.Definition(), base.Definition()
-	if a.MachineName != b.MachineName || a.InitialState != b.InitialState || a.GoalState != b.GoalState {
-		return fmt.Errorf("name, initial state and goal state are %s, %s and %s, and have to be %s, %s and %s", a.MachineName, a.InitialState, a.GoalState, b.MachineName, b.InitialState, b.GoalState)
-	}
-	if len(m.States()) != len(base.States()) {
-		return fmt.Errorf("it has %d states, and has to have %d", len(m.States()), len(base.States()))
-	}
-	for i := range base.States() {
-		want := &base.States()[i]
-		have := m.State(want.Name)
-		if have == nil {
-			return fmt.Errorf("the state %s is missing", want.Name)
-		}
-		if x, y := edges(have), edges(want); x != y {
-			return fmt.Errorf("state %s has the transitions %s, and has to have %s", want.Name, x, y)
-		}
-		if x, y := listed(have), listed(want); x != y {
-			return fmt.Errorf("state %s lists %s, and has to list %s", want.Name, x, y)
-		}
-	}
-	return nil
-}
-
-func edges(s *machine.State) string {
-	var list []string
-	for _, t := range s.Transitions {
-		list = append(list, t.Name+"→"+t.Target)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
-}
-
-func listed(s *machine.State) string {
-	var list []string
-	for _, r := range s.Roster {
-		list = append(list, r.SpecialistID)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
 }
