@@ -205,6 +205,7 @@ var givesPassword = map[string]struct{ joined, apart string }{
 	"mysql": {joined: "p"}, "mysqldump": {joined: "p"}, "mysqladmin": {joined: "p"}, "mysqlimport": {joined: "p"}, "mysqlshow": {joined: "p"}, "mysqlcheck": {joined: "p"}, "mariadb": {joined: "p"}, "mariadb-dump": {joined: "p"}, "mycli": {joined: "p", apart: "p"},
 	"sshpass": {"p", "p"}, "mongo": {"", "p"}, "mongosh": {"", "p"}, "mongodump": {"", "p"}, "redis-cli": {"a", "a"},
 	"7z": {joined: "p"}, "7za": {joined: "p"}, "zip": {"P", "P"}, "unzip": {"P", "P"}, "sqlcmd": {"P", "P"}, "bcp": {"P", "P"}, "ldapsearch": {"w", "w"}, "ldapmodify": {"w", "w"}, "ldapadd": {"w", "w"}, "cqlsh": {"p", "p"}, "openssl": {"", "kK"}, "influx": {"", "p"}, "twine": {"", "p"}, "htpasswd": {},
+	"http": {"", "a"}, "https": {"", "a"}, "xh": {"", "a"}, "xhs": {"", "a"}, "net": {},
 }
 
 // logsIn are those of which that is so after login alone.
@@ -232,7 +233,7 @@ func secretsIn(words []string) map[int]int {
 				found[i] = at
 			case apart && next < len(words) && !strings.HasPrefix(words[next], "-"):
 				found[next] = 0
-				if userOption(w) || program == "curl" && strings.HasSuffix(w, "u") {
+				if userOption(w) || w == "-a" && program != "redis-cli" || program == "curl" && strings.HasSuffix(w, "u") {
 					if found[next] = strings.IndexByte(words[next], ':') + 1; found[next] == 0 {
 						delete(found, next)
 					}
@@ -243,12 +244,31 @@ func secretsIn(words []string) map[int]int {
 	if program == "htpasswd" && slices.ContainsFunc(words, func(w string) bool { return len(w) > 1 && w[0] == '-' && strings.Contains(w, "b") }) {
 		found[len(words)-1] = 0
 	}
+	if at := netUse(words); program == "net" && at > 0 {
+		found[at] = 0
+	}
 	return found
+}
+
+// netUse returns which word is the password in net use [DEVICE:] SHARE [PASSWORD] [/OPTION…]; 0 if
+// none is.
+func netUse(words []string) int {
+	operands := 0
+	for i, w := range words {
+		switch {
+		case operands == 0 && w != "use", strings.HasPrefix(w, "/"), operands == 1 && (strings.HasSuffix(w, ":") || w == "*"):
+			continue
+		case operands == 2:
+			return i
+		}
+		operands++
+	}
+	return 0
 }
 
 // userOption reports whether what follows is a user and, after a colon, a password.
 func userOption(w string) bool {
-	return slices.Contains([]string{"-u", "-U", "--user", "--proxy-user"}, w)
+	return slices.Contains([]string{"-u", "-U", "--user", "--proxy-user", "--auth"}, w)
 }
 
 // passwordOf says where in an argument a password begins, or that the next one is it.
@@ -258,7 +278,7 @@ func passwordOf(w, program, joined, apart string) (at int, next bool) {
 		return len(name) + len(inner) + 2, false
 	}
 	bare := strings.TrimLeft(name, "-")
-	web := program == "curl" || program == "wget"
+	web := slices.Contains([]string{"curl", "wget", "http", "https", "xh", "xhs"}, program)
 	switch {
 	case assigned && userOption(name):
 		if colon := strings.IndexByte(w, ':'); colon > 0 {

@@ -54,6 +54,12 @@ func TestPasswordsAreMasked(t *testing.T) {
 		"mysql -p@@ 'unclosed":                               "mysql -p* 'unclosed",
 		"tool --password @@ 'unclosed":                       "tool --password * 'unclosed",
 		"mkdir -p sub/x && cp -p a b":                        "mkdir -p sub/x && cp -p a b",
+		"http -a me:@@ https://x":                            "http -a me:* https://x",
+		"http --auth=me:@@ https://x":                        "http --auth=me:* https://x",
+		"http --auth me:@@ https://x":                        "http --auth me:* https://x",
+		`net use z: \\\\srv\\share @@ /user:me`:              `net use z: \\\\srv\\share * /user:me`,
+		`net use \\\\srv\\share @@`:                          `net use \\\\srv\\share *`,
+		"net use z: /delete":                                 "net use z: /delete",
 		"docker run -p 80:80 x":                              "docker run -p 80:80 x",
 	} {
 		if got := maskLine(strings.ReplaceAll(line, "@@", pw)); got != strings.ReplaceAll(strings.ReplaceAll(want, "@@", pw), "*", redacted) {
