@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -48,6 +49,39 @@ func TestUndertakeOverKills(t *testing.T) {
 		if err != nil || json.Unmarshal(text, &dump) != nil || dump.State != "ruling" {
 			t.Errorf("killed at line %d the dump is %s, %v", line, text, err)
 		}
+	}
+}
+
+// TestUndertakeBegunOnce: of several who begin in one folder at the same time one does, in a working
+// tree of its own; the others are told.
+func TestUndertakeBegunOnce(t *testing.T) {
+	t.Parallel()
+	d := undertakingIn(t, turnsThatCost)
+	d.dialai("sessions") // makes the store
+	for _, args := range [][]string{{"init", "-q"}, {"-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-q", "--allow-empty", "-m", "begin"}} {
+		if out, err := exec.Command("git", append([]string{"-C", filepath.Join(d.dir, "work")}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %s", args, out)
+		}
+	}
+	var begins sync.WaitGroup
+	told, codes := make([]string, 4), make([]int, 4)
+	for i := range told {
+		begins.Go(func() {
+			told[i], codes[i] = d.dialai("undertake", "--solo", "spec.md", "--agent", "scripted:turns.jsonl", "--cwd", "work", "--check", "test -f a.txt", "--allow", "Write", "--no-wait")
+		})
+	}
+	begins.Wait()
+	begun := 0
+	for i, code := range codes {
+		switch {
+		case code == 3:
+			begun++
+		case code != 1 || !strings.Contains(told[i], "at the same time") && !strings.Contains(told[i], "unfinished work in this folder") && !strings.Contains(told[i], "another undertaking is just being begun"):
+			t.Errorf("exit code %d: %s", code, told[i])
+		}
+	}
+	if list := d.status(); begun != 1 || len(list) != 1 {
+		t.Errorf("%d have begun, and there are %d", begun, len(list))
 	}
 }
 

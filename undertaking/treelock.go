@@ -22,6 +22,9 @@ import (
 // and are passed over. The system gives locks back when a process ends, however it does; the files
 // stay, since to remove one would let two in.
 
+// ErrTaken is wrapped where another holds the lock of a tree.
+var ErrTaken = errors.New("works in")
+
 // LockTree keeps other undertakings out of the working tree that cwd is in, whichever folder of it
 // or link to it they name, until unlock is called or this process ends. dir is where the lock
 // files are: outside of all trees, the same for all stores of a user; it is made if it is not
@@ -83,14 +86,14 @@ func (l *treeLock) of(folder string) *flock.Flock {
 // taken says who holds a lock.
 func (l *treeLock) taken(lock *flock.Flock, folder string) error {
 	if shared, err := lock.TryRLock(); err == nil && shared {
-		return errors.Join(fmt.Errorf("another undertaking works in a folder below %s: wait for it, or use a working tree of its own", folder), lock.Unlock())
+		return errors.Join(fmt.Errorf("another undertaking %w a folder below %s: wait for it, or use a working tree of its own", ErrTaken, folder), lock.Unlock())
 	}
 	who := "another undertaking"
 	text, err := files.ReadRegular(lock.Path(), files.Kind{Name: "lock of a tree", Max: 16 << 10})
 	if session, _, whole := strings.Cut(string(text), "\n"); err == nil && whole && session != "" {
 		who = fmt.Sprintf("undertaking %q", session)
 	}
-	return fmt.Errorf("%s works in %s: wait for it, or use a working tree of its own", who, folder)
+	return fmt.Errorf("%s %w %s: wait for it, or use a working tree of its own", who, ErrTaken, folder)
 }
 
 // release gives all back. Its own file names nobody any more.

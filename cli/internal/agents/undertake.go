@@ -167,6 +167,7 @@ type work struct {
 	id      specialist.SessionID
 	session *session.Session
 	cwd     string
+	known   []*session.Session // the unfinished work in the folder that the human knows of
 	locked  func() error
 }
 
@@ -178,13 +179,18 @@ func (w *work) unlock() {
 
 // lock holds the working tree.
 func (w *work) lock(cwd string) (err error) {
+	w.cwd = cwd
+	w.locked, err = undertaking.LockTree(locks("trees"), cwd, w.id.String())
+	return err
+}
+
+// locks returns the folder of locks of some kind.
+func locks(kind string) string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
 	}
-	w.cwd = cwd
-	w.locked, err = undertaking.LockTree(filepath.Join(cache, "dialai", "trees"), cwd, w.id.String())
-	return err
+	return filepath.Join(cache, "dialai", kind)
 }
 
 // begin starts a session about a specification.
@@ -231,6 +237,11 @@ func (w *work) start(ctx context.Context, text, cwd string) error {
 		}
 	}
 	w.id = specialist.SessionID(uuid.New())
+	begun, err := w.alone(ctx, cwd)
+	if err != nil {
+		return err
+	}
+	defer begun()
 	if cwd, err = w.tree(ctx, cwd); err != nil {
 		return err
 	}

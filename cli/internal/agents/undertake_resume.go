@@ -80,7 +80,7 @@ func (w *work) unfinished(ctx context.Context, cwd string) error {
 		return nil
 	}
 	list, err := w.open(ctx, cwd)
-	if err != nil || len(list) == 0 {
+	if w.known = list; err != nil || len(list) == 0 {
 		return err
 	}
 	w.list(list)
@@ -93,6 +93,33 @@ func (w *work) unfinished(ctx context.Context, cwd string) error {
 		return command.Hinted(problem, "%s goes on, --new begins beside it", goesOn)
 	}
 	return command.Hinted(problem, "%s goes on, %s ends it, --new begins beside it", goesOn, w.Command("cancel", id, "--note", "WHY"))
+}
+
+// alone keeps others from beginning in a folder until begun is called. It returns an error if
+// somebody has begun there since the human was told what is unfinished.
+func (w *work) alone(ctx context.Context, cwd string) (begun func(), err error) {
+	if w.flags.again {
+		return func() {}, nil
+	}
+	unlock, err := undertaking.LockTree(locks("begins"), cwd, w.id.String())
+	switch {
+	case errors.Is(err, undertaking.ErrTaken):
+		return nil, command.Hinted(errors.New("another undertaking is just being begun in this folder"), "%s shows it", w.Command("status", nil))
+	case err != nil:
+		return nil, err
+	}
+	begun = func() { _ = unlock() }
+	list, err := w.open(ctx, cwd)
+	for _, s := range list {
+		if !slices.ContainsFunc(w.known, func(k *session.Session) bool { return k.ID == s.ID }) && err == nil {
+			err = command.Hinted(fmt.Errorf("undertaking %q was begun in this folder at the same time", s.ID), "%s follows it, --new begins beside it", w.Command("watch", []string{s.ID.String()}))
+		}
+	}
+	if err != nil {
+		begun()
+		return nil, err
+	}
+	return begun, nil
 }
 
 // chooseUnfinished asks what becomes of unfinished work: to go on with it, to look at it, to end
