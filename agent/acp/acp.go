@@ -94,9 +94,10 @@ func (a *Agent) start(ctx context.Context, spec agent.Spec, events chan<- agent.
 // capabilities are those of an agent that can go on with a session.
 var capabilities = agent.Capabilities{Resume: true, Permission: true}
 
-// asks has OpenCode ask before it uses a tool, which it does not do by itself, and start no
-// subagents, which are not told apart. Other programs do not know it.
-const asks = `OPENCODE_PERMISSION={"*":"ask","dialai_*":"allow","task":"deny"}`
+// asks has OpenCode ask before it uses a tool, which it does not do by itself, start no subagents,
+// which are not told apart, and ask its user nothing (its environment may have it do so), since the
+// protocol has no way to answer. Other programs do not know it.
+const asks = `OPENCODE_PERMISSION={"*":"ask","dialai_*":"allow","task":"deny","question":"deny"}`
 
 const (
 	version  = 1           // of the protocol
