@@ -76,6 +76,7 @@ type Loop struct {
 	checked int32              // the round it is for
 	told    map[string]bool    // what a line was written about once
 	looked  time.Time          // at the store
+	served  int                // how many words there were when asks were served
 	waiting bool               // a human is waited for, and people were told
 }
 
@@ -229,7 +230,6 @@ func (l *Loop) look(ctx context.Context) (changed bool, err error) {
 	if err := l.flush(ctx); err != nil {
 		return false, err
 	}
-	words := len(l.state.Words)
 	if err := l.readAgentLog(ctx); err != nil {
 		return false, err
 	}
@@ -238,7 +238,7 @@ func (l *Loop) look(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	l.deliver(ctx)
-	changed = s.Sequence != l.s.Sequence || len(l.state.Words) != words
+	changed = s.Sequence != l.s.Sequence || len(l.state.Words) != l.served // some may have come with any writing
 	l.s = s
 	return changed, nil
 }
@@ -287,6 +287,7 @@ func (l *Loop) advance(ctx context.Context) error {
 		case runner.TickAdvanced, runner.TickRejected, runner.TickSolicited:
 			continue
 		}
+		l.served = len(l.state.Words)
 		if again, err := l.serve(ctx); err != nil || !again {
 			return err
 		}
