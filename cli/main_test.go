@@ -24,7 +24,7 @@ import (
 var update = flag.Bool("update", false, "write what scripts expect")
 
 // TestMain lets the test binary be the program: dialai as it is built for users,
-// and dialai-go, a user's own with Go strategies.
+// dialai-go, a user's own with Go strategies, and dialai-faulty, in which some things panic.
 func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" { // else each process would sleep a second at its end
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -38,7 +38,11 @@ func TestMain(m *testing.M) {
 		}
 	}
 	testscript.Main(m, map[string]func(){
-		"dialai":    program(strategies.Registry{}),
+		"dialai": program(strategies.Registry{}),
+		"dialai-faulty": func() {
+			faulty()
+			program(strategies.Registry{})()
+		},
 		"mcpserver": mcpServer,
 		"mcpagent":  mcpAgent,
 		"dialai-go": program(strategies.Registry{}.WithProposer("panics", specialist.ProposerFunc(panics)).WithProposer("waits", specialist.ProposerFunc(waits))),

@@ -26,6 +26,7 @@ type home struct {
 	dir string
 	env []string
 
+	program string // "" means dialai
 	stdin   string // what run gives programs to read
 	columns uint16 // of terminals; 0 means 60
 }
@@ -70,7 +71,7 @@ func (h *home) file(name, text string) {
 }
 
 func (h *home) command(args ...string) *exec.Cmd {
-	cmd := exec.Command("dialai", args...)
+	cmd := exec.Command(cmp.Or(h.program, "dialai"), args...)
 	cmd.Dir, cmd.Env = h.dir, h.env
 	return cmd
 }

@@ -53,6 +53,9 @@ func (t *terminal) given(before *term.State, text string) {
 	if strings.LastIndex(text, "\x1b[?1049l") < strings.LastIndex(text, "\x1b[?1049h") || !strings.Contains(text, "\x1b[?1049h") {
 		t.Error("the other screen is not left")
 	}
+	if strings.LastIndex(text, "\x1b[?25h") < strings.LastIndex(text, "\x1b[?25l") {
+		t.Error("the cursor is hidden")
+	}
 }
 
 // TestUndertakeOnTerminal: the plan is shown and agreed to, the decision is made by keys, another

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -59,6 +61,23 @@ type told struct {
 	begin bool   // it was to begin an undertaking
 }
 
+// A broken is a panic in what a key asked for, and where it was.
+type broken string
+
+// act makes a command of what a key asks for. A panic in it becomes one of Update: of that the
+// terminal is given back before it is told. Others may be told on the screen that goes, or by a
+// goroutine for which nobody waits.
+func act(do func() tea.Msg) tea.Cmd {
+	return func() (msg tea.Msg) {
+		defer func() {
+			if p := recover(); p != nil {
+				msg = broken(fmt.Sprintf("%v\n\n%s", p, debug.Stack()))
+			}
+		}()
+		return do()
+	}
+}
+
 // Update implements [tea.Model].
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
@@ -82,6 +101,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.ended, m.problem, m.asked, m.chooser = true, msg.problem, "", nil
 	case told:
 		m.happened(msg)
+	case broken:
+		panic(string(msg))
 	case tea.PasteMsg:
 		m.pasted(msg.Content)
 	case tea.KeyPressMsg:

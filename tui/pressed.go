@@ -127,10 +127,10 @@ func (m *model) entered() tea.Cmd {
 	case m.now.Session == nil && m.c.Begin != nil && !m.begun:
 		m.begun = true
 		begin := m.c.Begin
-		return func() tea.Msg {
+		return act(func() tea.Msg {
 			said, err := begin(text)
 			return told{said, err, text, true}
-		}
+		})
 	case m.now.Session == nil: // kept until somebody hears it
 		m.kept = append(m.kept, text)
 		m.said = "kept until the manager is there"
@@ -141,10 +141,10 @@ func (m *model) entered() tea.Cmd {
 
 func (m *model) sayCommand(text string) tea.Cmd {
 	say, deliver := m.c.Say, m.deliver
-	return func() tea.Msg {
+	return act(func() tea.Msg {
 		said, err := say(text, deliver)
 		return told{said, err, text, false}
-	}
+	})
 }
 
 // command does what begins with a slash.
@@ -182,7 +182,7 @@ func (m *model) hold() tea.Cmd {
 	}
 	m.said = "held: say something or /resume to go on"
 	hold := m.c.Hold
-	return func() tea.Msg { hold(); return nil }
+	return act(func() tea.Msg { hold(); return nil })
 }
 
 func (m *model) resume() tea.Cmd {
@@ -190,10 +190,10 @@ func (m *model) resume() tea.Cmd {
 		return nil
 	}
 	resume := m.c.Resume
-	return func() tea.Msg {
+	return act(func() tea.Msg {
 		said, err := resume()
 		return told{text: said, err: err}
-	}
+	})
 }
 
 // assent agrees to the plan that is shown.
@@ -212,8 +212,8 @@ func (m *model) rule(r Ruling) tea.Cmd {
 		return nil
 	}
 	rule := m.c.Rule
-	return func() tea.Msg {
+	return act(func() tea.Msg {
 		said, err := rule(r)
 		return told{text: said, err: err}
-	}
+	})
 }

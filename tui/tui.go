@@ -82,6 +82,9 @@ type Now struct {
 // ErrLeft says that the human has left, and the undertaking goes on without them.
 var ErrLeft = errors.New("the human has left")
 
+// ErrBroken says that a panic has ended the screen. Where it was stands on stderr.
+var ErrBroken = errors.New("the screen has failed by a fault of this program, which stands above")
+
 // A Screen is one program on a terminal. Its methods but Run may be called by anybody, while Run
 // runs and before; after it they do nothing.
 type Screen struct {
@@ -120,19 +123,22 @@ func (s *Screen) End(n Now, problem error) {
 type ended struct{ problem error }
 
 // Run shows the screen until it ends: nil after the undertaking has, ErrLeft when the human leaves
-// before. Whatever ends it, the terminal is as it was.
+// before, ErrBroken after a panic. Whatever ends it, the terminal is as it was.
 func (s *Screen) Run() error {
 	m, err := s.program.Run()
 	s.pending.stop()
+	if errors.Is(err, tea.ErrProgramPanic) {
+		return ErrBroken
+	}
 	if m, ok := m.(*model); ok && err == nil && m.left {
 		return ErrLeft
 	}
 	return err
 }
 
-// Kill ends the screen at once; the terminal is as it was when it returns.
+// Kill ends the screen, as soon as it runs; the terminal is as it was when it returns.
 func (s *Screen) Kill() {
 	s.pending.stop()
-	s.program.Kill()
+	s.program.Quit() // which waits for Run to be there: there is nothing to give back before
 	s.program.Wait()
 }

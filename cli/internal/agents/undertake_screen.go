@@ -73,18 +73,22 @@ func (w *work) onScreen(ctx context.Context, terminal *os.File, c undertaking.Co
 	}
 	err := v.screen.Run()
 	restore()
-	if v.cancel == nil {
-		return command.Fail(command.ExitInterrupted, context.Canceled)
+	broken := errors.Is(err, tui.ErrBroken)
+	if v.cancel != nil {
+		if broken || errors.Is(err, tui.ErrLeft) {
+			fmt.Fprintln(w.Err, "closing the agents' sessions …")
+		}
+		v.cancel()
+		<-v.done
 	}
-	if errors.Is(err, tui.ErrLeft) {
-		fmt.Fprintln(w.Err, "closing the agents' sessions …")
-	}
-	v.cancel()
-	<-v.done
 	switch {
 	case v.problem != nil && !errors.Is(v.problem, context.Canceled):
 		return v.problem
-	case err != nil || v.problem != nil:
+	case broken && v.cancel != nil:
+		return command.Hinted(err, "%s goes on", w.GoesOn)
+	case broken:
+		return err
+	case v.cancel == nil || err != nil || v.problem != nil:
 		return command.Fail(command.ExitInterrupted, context.Canceled)
 	}
 	return w.ended(v.result)
@@ -121,20 +125,23 @@ func (v *shown) drive(ctx context.Context) error {
 	ctx, v.cancel = context.WithCancel(ctx)
 	go v.watchPrompts(ctx)
 	go func() {
-		defer close(v.done)
-		defer func() {
-			if p := recover(); p != nil {
-				v.screen.Kill() // the terminal is as it was before the panic is printed
-				panic(p)
-			}
-		}()
+		defer givesBack(v.screen)
 		s, u, err := v.loop.Run(ctx)
 		v.result, v.problem = s, err
 		if ctx.Err() == nil {
 			v.screen.End(tui.Now{Session: s, State: u, At: command.Now().Time()}, err)
 		}
+		close(v.done) // but not after a panic, which ends the process as soon as it is printed
 	}()
 	return nil
+}
+
+// givesBack gives the terminal back before a panic beside the screen is printed.
+func givesBack(screen *tui.Screen) {
+	if p := recover(); p != nil {
+		screen.Kill()
+		panic(p)
+	}
 }
 
 // show hands over what is now.
@@ -151,6 +158,7 @@ func (v *shown) show(change func()) {
 
 // watchPrompts looks each second for permissions that wait for the human.
 func (v *shown) watchPrompts(ctx context.Context) {
+	defer givesBack(v.screen)
 	each := time.NewTicker(time.Second)
 	defer each.Stop()
 	for {

@@ -126,6 +126,7 @@ func (w *work) watchScreen(ctx context.Context, terminal *os.File, ascii bool) e
 	screen := tui.New(ctx, tui.Config{In: terminal, Out: w.Out, ASCII: ascii, Watch: true})
 	done := make(chan error, 1)
 	go func() {
+		defer givesBack(screen)
 		seen := &sight{work: w}
 		done <- w.follow(ctx, func(s *session.Session, u undertaking.State) error {
 			prompts, err := w.waitingPrompts(ctx)
