@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"html/template"
 	"io"
 	"net/http"
 	"strings"
@@ -12,8 +11,7 @@ import (
 )
 
 // What clients of DIAL expect at paths that are nobody else's: JSON-RPC at every one of them, with
-// refusals of their own form; gates, of which there are none yet; and pages of a desk, which say
-// by which commands humans answer.
+// refusals of their own form; and gates, of which there are none yet.
 
 // ownPaths begin those that are not DIAL's.
 var ownPaths = []string{"/v1", "/mcp", "/desk", "/dashboard", "/problems", "/.well-known", "/openapi", "/healthz", "/readyz", "/metrics", "/gates"}
@@ -82,28 +80,4 @@ func (s *Server) serveDIAL(w http.ResponseWriter, r *http.Request) {
 // noGates refuses what is about gates.
 func noGates(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, r, &api.Error{Status: http.StatusNotImplemented, Code: "not_implemented", ExitCode: 2, Detail: "gates are not in this version", Hint: "a machine with one state decides as a gate would: POST /v1/sessions"})
-}
-
-var deskPage = template.Must(template.New("desk").Parse(`<!doctype html><meta charset="utf-8"><title>dialai</title><h1>dialai</h1>
-<p>This version has no page on which to answer questions. These commands do:</p>
-<pre>dialai inbox --server {{.Server}}
-dialai decide {{.Session}} TRANSITION --round {{.Round}} --server {{.Server}}</pre>
-<p><code>--key-file</code> names the file with your key.</p>
-`))
-
-// serveDesk is the page of a question. It shows nothing of it, and so asks nobody who they are.
-func (s *Server) serveDesk(w http.ResponseWriter, r *http.Request) {
-	id, round := parts(r.PathValue("question"))
-	scheme := "http"
-	if s.secure(r) {
-		scheme = "https"
-	}
-	said := struct{ Server, Session, Round string }{scheme + "://" + r.Host, "SESSION", "ROUND"}
-	if round != "" {
-		said.Session, said.Round = id, round
-	}
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	_ = deskPage.Execute(w, said) // whoever has gone does not read it
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/desk"
 	"github.com/dialai/dialai/internal/packs"
 )
 
@@ -216,7 +217,7 @@ func keyless(r *http.Request) bool {
 	if path == sessionPath && r.Method == http.MethodDelete {
 		return false
 	}
-	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/") || isCallback(path) || path == "/dashboard" || strings.HasPrefix(path, "/.well-known/") || strings.HasPrefix(path, "/desk/")
+	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/") || isCallback(path) || path == "/dashboard" || strings.HasPrefix(path, "/.well-known/") || strings.HasPrefix(path, desk.Path) || wantsPage(r)
 }
 
 // authenticated finds out who calls.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/desk"
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
@@ -394,20 +395,28 @@ func (s *Server) plain(mux *http.ServeMux) {
 	mux.HandleFunc("POST /mcp", s.serveMCP)
 	mux.HandleFunc("/gates", noGates)
 	mux.HandleFunc("/gates/", noGates)
-	mux.HandleFunc("GET /dashboard", s.serveDesk)
-	mux.HandleFunc("GET /desk/{$}", s.serveDesk)
-	mux.HandleFunc("GET /desk/q/{question}", s.serveDesk)
+	mux.Handle("GET /dashboard", http.RedirectHandler(desk.Path, http.StatusSeeOther))
+	mux.Handle("GET "+desk.Path, desk.Handler())
 	mux.HandleFunc("POST "+sessionPath, s.signIn)
 	mux.HandleFunc("DELETE "+sessionPath, s.signOut)
 	mux.HandleFunc("GET /desk/login", s.beginLogin)
 	mux.HandleFunc("GET "+callbackLogin, s.endLogin)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if wantsPage(r) {
+			http.Redirect(w, r, desk.Path, http.StatusSeeOther)
+			return
+		}
 		if forDIAL(r.URL.Path) {
 			s.serveDIAL(w, r)
 			return
 		}
 		nothingHere(mux, w, r)
 	})
+}
+
+// wantsPage reports whether a browser asks for what is at the root.
+func wantsPage(r *http.Request) bool {
+	return r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // nothingHere answers where no route does: with the methods that there are, if the path is one.

@@ -1,0 +1,49 @@
+// JSON without loss: a number that the browser's numbers cannot hold stays as it is written.
+// Where a browser cannot tell how it was written, it is rounded as everywhere on the web.
+
+interface Source {
+  source?: string;
+}
+
+/** A number that is kept as its text. */
+export interface RawNumber {
+  rawJSON: string;
+}
+
+type Raw = typeof JSON & {
+  rawJSON?(text: string): RawNumber;
+  isRawJSON?(value: unknown): value is RawNumber;
+};
+const json = JSON as Raw;
+
+export function parse(text: string): unknown {
+  const keep = json.rawJSON;
+  if (!keep) return JSON.parse(text);
+  return JSON.parse(text, (_name: string, value: unknown, context?: Source) => {
+    if (typeof value !== 'number' || context?.source === undefined) return value;
+    const exact = Number.isFinite(value) && (Number.isSafeInteger(value) || !Number.isInteger(value)) && plain(context.source) === plain(String(value));
+    return exact ? value : keep(context.source);
+  });
+}
+
+// How a number is written does not matter where its value is the same: 1.0, 1e2.
+function plain(number: string): string {
+  if (/[eE]/.test(number)) return String(Number(number));
+  return number.includes('.') ? number.replace(/\.?0+$/, '') : number;
+}
+
+export function isRaw(value: unknown): value is RawNumber {
+  return json.isRawJSON?.(value) ?? false;
+}
+
+export function stringify(value: unknown, indent?: number): string {
+  return JSON.stringify(value, undefined, indent) ?? 'null';
+}
+
+/** What a value is, for tables and forms. */
+export function kindOf(value: unknown): 'null' | 'boolean' | 'number' | 'string' | 'array' | 'object' {
+  if (value === null || value === undefined) return 'null';
+  if (isRaw(value)) return 'number';
+  if (Array.isArray(value)) return 'array';
+  return typeof value as 'boolean' | 'number' | 'string' | 'object';
+}

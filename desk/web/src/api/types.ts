@@ -1,0 +1,44 @@
+import type { components } from './schema.d.ts';
+
+// The forms of the API, by the names of its reference.
+
+type Schemas = components['schemas'];
+export type About = Schemas['About'];
+export type Item = Schemas['Item'];
+export type ReviewItem = Schemas['ReviewItem'];
+export type Transition = Schemas['InboxTransition'];
+export type TransitionRecord = Schemas['TransitionRecord'];
+export type Session = Schemas['Session'];
+export type Ruled = Schemas['Ruled'];
+export type Reviewed = Schemas['Reviewed'];
+export type Explanation = Schemas['ExplainExplanation'];
+export type LogEvent = Schemas['Event'];
+export type Claim = Schemas['Claim'];
+
+/** A page of a list. */
+export interface List<T> {
+  items: T[];
+  nextCursor?: string;
+}
+
+/** What was proposed, as a question has it. */
+export interface Proposal {
+  proposalId: string;
+  specialistId: string;
+  transitionName: string;
+  toState: string;
+  reasoning: string;
+  metaJson?: unknown;
+  costUSD?: unknown;
+}
+
+/** An event of the inbox's stream. */
+export interface InboxEvent {
+  kind: 'question.opened' | 'question.changed' | 'question.closed' | 'review.opened' | 'review.closed' | 'claim.changed';
+  questionId: string;
+  sessionId: string;
+  machineName: string;
+  question?: Item;
+  review?: ReviewItem;
+  claim?: Claim;
+}

@@ -1,0 +1,145 @@
+import { call, query } from '../api/client';
+import { parse } from '../api/json';
+import type { InboxEvent, Item, List } from '../api/types';
+import { live } from '../live/live.svelte';
+import { account } from './account.svelte';
+
+// The questions that wait, a page after the other. What comes in while somebody reads is counted
+// and comes into the list when they say so; what is done is marked where it stands. Nothing moves
+// under a hand.
+
+export interface Filters {
+  machine: string;
+  state: string;
+  mine: boolean;
+}
+
+class Inbox {
+  items = $state<Item[]>([]);
+  waiting = $state<Item[]>([]); // not in the list yet
+  done = $state<Record<string, true>>({});
+  changed = $state<Record<string, number>>({}); // how often, by question
+  cursor = $state('');
+  phase = $state<'loading' | 'error' | 'full'>('loading');
+  problem = $state<Error>();
+  at = $state(0); // when it was loaded
+  seq = $state(0); // counts what was taken up
+  #filters: Filters = { machine: '', state: '', mine: false };
+  #loading: AbortController | undefined;
+  #stop: (() => void) | undefined;
+
+  /** Loads the first page, and follows what comes. */
+  async open(filters: Filters): Promise<void> {
+    this.#filters = filters;
+    this.#stop ??= live.follow(
+      '/v1/inbox/events' + query({ human: account.viewer }),
+      (e) => this.#heard(parse(e.data) as InboxEvent),
+      () => void this.reload(),
+    );
+    await this.reload();
+  }
+
+  close(): void {
+    this.#stop?.();
+    this.#stop = undefined;
+  }
+
+  /** As somebody else: all is asked for anew. */
+  async again(): Promise<void> {
+    this.close();
+    await this.open(this.#filters);
+  }
+
+  async reload(): Promise<void> {
+    this.#loading?.abort();
+    const loading = (this.#loading = new AbortController());
+    if (this.items.length === 0) this.phase = 'loading';
+    try {
+      const page = await this.#page('', loading.signal);
+      this.items = page.items;
+      this.cursor = page.nextCursor ?? '';
+      this.waiting = [];
+      this.done = {};
+      this.phase = 'full';
+      this.problem = undefined;
+      this.at = Date.now();
+    } catch (error) {
+      if (loading.signal.aborted) return;
+      this.problem = error as Error;
+      if (this.items.length === 0) this.phase = 'error';
+    }
+    this.seq++;
+  }
+
+  async more(): Promise<void> {
+    if (!this.cursor) return;
+    const page = await this.#page(this.cursor);
+    const have = new Set(this.items.map((i) => i.questionId));
+    this.items = [...this.items, ...page.items.filter((i) => !have.has(i.questionId))];
+    this.cursor = page.nextCursor ?? '';
+    this.seq++;
+  }
+
+  #page(cursor: string, signal?: AbortSignal): Promise<List<Item>> {
+    const { machine, state, mine } = this.#filters;
+    const viewer = account.viewer;
+    return call<List<Item>>('GET', '/v1/inbox' + query({ machine, state, human: viewer, unclaimed: mine, limit: 50, cursor }), undefined, { signal });
+  }
+
+  /** What came in while somebody read comes into the list, at its end. */
+  show(): void {
+    const have = new Set(this.items.map((i) => i.questionId));
+    this.items = [...this.items.filter((i) => !this.done[i.questionId]), ...this.waiting.filter((i) => !have.has(i.questionId))];
+    this.waiting = [];
+    this.seq++;
+  }
+
+  /** A question as the list has it. */
+  item(id: string): Item | undefined {
+    return this.items.find((i) => i.questionId === id) ?? this.waiting.find((i) => i.questionId === id);
+  }
+
+  /** The next one that waits behind a question. */
+  after(id: string): Item | undefined {
+    const at = this.items.findIndex((i) => i.questionId === id);
+    const open = (i: Item) => !this.done[i.questionId] && i.questionId !== id;
+    return this.items.slice(at + 1).find(open) ?? this.items.slice(0, Math.max(at, 0)).find(open);
+  }
+
+  take(item: Item): void {
+    this.items = this.items.map((i) => (i.questionId === item.questionId ? item : i));
+  }
+
+  finish(id: string): void {
+    this.done = { ...this.done, [id]: true };
+    this.waiting = this.waiting.filter((i) => i.questionId !== id);
+    this.seq++;
+  }
+
+  #matches(item: Item): boolean {
+    const { machine, state } = this.#filters;
+    return (!machine || item.machineName === machine) && (!state || item.state === state);
+  }
+
+  #heard(e: InboxEvent): void {
+    switch (e.kind) {
+      case 'question.opened':
+        if (e.question && this.#matches(e.question) && !this.item(e.questionId)) this.waiting = [...this.waiting, e.question];
+        break;
+      case 'question.changed':
+        if (e.question) this.take(e.question);
+        this.changed = { ...this.changed, [e.questionId]: (this.changed[e.questionId] ?? 0) + 1 };
+        break;
+      case 'question.closed':
+        this.finish(e.questionId);
+        break;
+      case 'claim.changed': {
+        const item = this.item(e.questionId);
+        if (item) this.take({ ...item, claim: e.claim });
+      }
+    }
+    this.seq++;
+  }
+}
+
+export const inbox = new Inbox();

@@ -1,0 +1,79 @@
+// What the browser keeps: settings for as long as it likes, under one name; drafts and who speaks
+// for as long as the tab is there. Signing out forgets all of it. A browser that keeps nothing
+// is one that forgets.
+
+export interface Settings {
+  theme: 'system' | 'light' | 'dark';
+  hold: number; // seconds
+  keys: boolean; // single letters and digits do something
+  notify: boolean;
+}
+
+const defaults: Settings = { theme: 'system', hold: 3, keys: true, notify: false };
+
+function read<T>(storage: Storage | undefined, name: string, or: T): T {
+  try {
+    const text = storage?.getItem('dialai.' + name);
+    return text ? (JSON.parse(text) as T) : or;
+  } catch {
+    return or;
+  }
+}
+
+function write(storage: Storage | undefined, name: string, value: unknown): void {
+  try {
+    if (value === undefined) storage?.removeItem('dialai.' + name);
+    else storage?.setItem('dialai.' + name, JSON.stringify(value));
+  } catch {
+    // it is full, or refused
+  }
+}
+
+const local = (): Storage | undefined => globalThis.localStorage;
+const tab = (): Storage | undefined => globalThis.sessionStorage;
+
+class Kept {
+  settings = $state<Settings>({ ...defaults, ...read<Partial<Settings>>(local(), 'settings', {}) });
+  human = $state(read(tab(), 'human', ''));
+
+  set(change: Partial<Settings>): void {
+    this.settings = { ...this.settings, ...change };
+    write(local(), 'settings', this.settings);
+  }
+
+  speakAs(human: string): void {
+    this.human = human;
+    write(tab(), 'human', human);
+  }
+
+  get token(): string {
+    return read(local(), 'token', '');
+  }
+
+  set token(value: string) {
+    write(local(), 'token', value || undefined);
+  }
+
+  forget(): void {
+    this.token = '';
+    this.human = '';
+    for (const name of Object.keys(tab() ?? {})) if (name.startsWith('dialai.')) tab()?.removeItem(name);
+  }
+}
+
+export const kept = new Kept();
+
+/** What somebody has begun to answer, by the question as they saw it. */
+export interface Draft {
+  digest: string;
+  choice: string;
+  reason: string;
+  payload?: unknown;
+  unsent?: string; // what it was about, if it was being held as the tab was closed
+}
+
+export const drafts = {
+  of: (question: string): Draft | undefined => read<Draft | undefined>(tab(), 'draft.' + question, undefined),
+  keep: (question: string, draft: Draft): void => write(tab(), 'draft.' + question, draft),
+  drop: (question: string): void => write(tab(), 'draft.' + question, undefined),
+};

@@ -1,0 +1,56 @@
+import { untrack } from 'svelte';
+import type { Key } from '../text/text';
+import { kept } from './kept.svelte';
+
+// Single keys. What a page does with a key it says while it is there; the newest that takes one has
+// it. They are dead while somebody types, and where they are switched off, but for Escape.
+
+export interface Binding {
+  keys: string[];
+  does: Key;
+  run: (key: string) => boolean | void; // false: it is not for it
+}
+
+class Keys {
+  layers = $state<Binding[][]>([]);
+  #go = 0;
+
+  constructor() {
+    addEventListener('keydown', (e) => this.#pressed(e));
+  }
+
+  /** Adds bindings until what it returns is called. */
+  use(bindings: Binding[]): () => void {
+    untrack(() => (this.layers = [...this.layers, bindings]));
+    return () => untrack(() => (this.layers = this.layers.filter((l) => l !== bindings)));
+  }
+
+  #pressed(e: KeyboardEvent): void {
+    if (e.defaultPrevented || e.isComposing || e.altKey || e.metaKey) return;
+    const on = e.target as HTMLElement | null;
+    const typing = on?.matches?.('input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable=true]') ?? false;
+    let key = e.ctrlKey ? 'Ctrl+' + e.key : e.shiftKey && e.key.startsWith('Arrow') ? 'Shift+' + e.key : e.key;
+    if (e.ctrlKey && key !== 'Ctrl+Enter') return;
+    if (typing && key !== 'Escape' && key !== 'Ctrl+Enter') return;
+    if (key === 'Enter' && on?.matches?.('button, a, summary, input, select')) return;
+    const letter = key.length === 1;
+    if (letter && !kept.settings.keys) return;
+    if (on?.closest?.('dialog') && key !== 'Escape') return;
+    if (key === 'g') {
+      this.#go = Date.now();
+      return;
+    }
+    if (letter && Date.now() - this.#go < 1500) key = 'g ' + key;
+    this.#go = 0;
+    for (const layer of [...this.layers].reverse()) {
+      for (const b of layer) {
+        if (b.keys.includes(key) && b.run(key) !== false) {
+          e.preventDefault();
+          return;
+        }
+      }
+    }
+  }
+}
+
+export const keys = new Keys();

@@ -1,0 +1,150 @@
+import { call, Problem, Unreachable } from '../api/client';
+import { kindOf } from '../api/json';
+import type { Explanation, Item, Ruled } from '../api/types';
+import { inbox } from './inbox.svelte';
+import { drafts, kept } from './kept.svelte';
+
+// Words that are held back for some seconds before they are sent, so that they can be taken back.
+// Each is sent with the digest of the question that was seen and a key of its own, so that a word
+// that may have arrived is sent again without harm. Nothing is sent by a tab that is closed: the
+// draft stays, and says so.
+
+export interface Word {
+  question: Item;
+  transition: string;
+  reason: string;
+  payload?: unknown;
+  human: string;
+  bulk?: boolean;
+}
+
+export interface Held extends Word {
+  id: string;
+  until: number; // by this computer's clock
+}
+
+export interface Outcome {
+  question: Item;
+  transition: string;
+  pending: boolean;
+  pick: string;
+  agreed: string[];
+  differed: string[];
+}
+
+/** What became of a word that was not taken. */
+export type Refusal =
+  | { kind: 'changed'; question: Item }
+  | { kind: 'decided'; what: string }
+  | { kind: 'refused'; why: string }
+  | { kind: 'offline' };
+
+class Outbox {
+  held = $state<Held[]>([]);
+  outcome = $state<Outcome>();
+  refused = $state<Record<string, Refusal>>({});
+  now = $state(Date.now());
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  /** Holds a word back, and sends it when its time has come. */
+  hold(word: Word, seconds: number): void {
+    const id = word.question.questionId;
+    this.#forget(id);
+    drafts.keep(id, { digest: word.question.digest, choice: word.transition, reason: word.reason, payload: word.payload, unsent: word.question.subject || word.question.prompt });
+    const held = { ...word, id: crypto.randomUUID(), until: Date.now() + seconds * 1000 };
+    this.held = [...this.held, held];
+    if (seconds <= 0) void this.send(held.id);
+    this.#timer ??= setInterval(() => this.#due(), 100);
+  }
+
+  #due(): void {
+    this.now = Date.now();
+    for (const h of this.held) if (this.now >= h.until) void this.send(h.id);
+    if (this.held.length === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+  }
+
+  /** Takes the newest word back that is held. */
+  undo(id?: string): Held | undefined {
+    const held = id ? this.held.find((h) => h.id === id) : this.held.at(-1);
+    if (!held) return;
+    this.held = this.held.filter((h) => h !== held);
+    drafts.keep(held.question.questionId, { digest: held.question.digest, choice: held.transition, reason: held.reason, payload: held.payload });
+    return held;
+  }
+
+  async send(id: string): Promise<void> {
+    const held = this.held.find((h) => h.id === id);
+    if (!held) return;
+    this.held = this.held.filter((h) => h !== held);
+    const question = held.question.questionId;
+    const refused = await this.post(held, held.id);
+    if (!refused) {
+      drafts.drop(question);
+      return;
+    }
+    drafts.keep(question, { digest: held.question.digest, choice: held.transition, reason: held.reason, payload: held.payload });
+    this.refused = { ...this.refused, [question]: refused };
+  }
+
+  /** Sends a word, and returns why it was not taken. */
+  async post(word: Word, key: string): Promise<Refusal | undefined> {
+    const q = word.question;
+    const body: Record<string, unknown> = { transitionName: word.transition, roundId: q.roundId, questionDigest: q.digest };
+    if (word.human) body.specialistId = word.human;
+    if (word.reason) body.reasoning = word.reason;
+    if (word.payload !== undefined) body.metaJson = word.payload;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const ruled = await call<Ruled>('POST', `/v1/sessions/${q.sessionId}/decisions`, body, { idempotencyKey: key });
+        inbox.finish(q.questionId);
+        await this.#learn(word, ruled);
+        return undefined;
+      } catch (error) {
+        if (error instanceof Unreachable && attempt < 2) continue;
+        return refusalOf(error);
+      }
+    }
+  }
+
+  async #learn(word: Word, ruled: Ruled): Promise<void> {
+    const { question: q, transition } = word;
+    const executed = (ruled.arbitration as { executed?: boolean }).executed ?? false;
+    const outcome: Outcome = { question: q, transition, pending: !executed, pick: '', agreed: [], differed: [] };
+    if (executed) {
+      try {
+        const why = await call<Explanation>('GET', `/v1/sessions/${q.sessionId}/explain?round=${q.roundId}`);
+        outcome.pick = why.ruling?.pick ?? '';
+        for (const v of why.votes ?? []) (v.transition === transition ? outcome.agreed : outcome.differed).push(v.specialist);
+      } catch {
+        // what was learned is on the session's page
+      }
+    }
+    if (!word.bulk) this.outcome = outcome;
+  }
+
+  clear(question: string): void {
+    this.#forget(question);
+  }
+
+  #forget(question: string): void {
+    if (!(question in this.refused)) return;
+    const { [question]: _, ...rest } = this.refused;
+    this.refused = rest;
+  }
+}
+
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof Unreachable) return { kind: 'offline' };
+  if (!(error instanceof Problem)) return { kind: 'refused', why: String(error) };
+  const question = error.body.question;
+  if (error.code === 'stale_question' && kindOf(question) === 'object') return { kind: 'changed', question: question as Item };
+  if (error.code === 'stale_round' || error.code === 'not_running' || error.status === 404) return { kind: 'decided', what: error.detail || error.title };
+  const reasons = Array.isArray(error.body.reasons) ? (error.body.reasons as { message?: string }[]).map((r) => r.message ?? '').filter(Boolean) : [];
+  return { kind: 'refused', why: [error.detail || error.title, ...reasons, error.hint].filter(Boolean).join(' · ') };
+}
+
+export const outbox = new Outbox();
+export const holdSeconds = (): number => kept.settings.hold;

@@ -1,0 +1,58 @@
+import words from './en.json';
+
+// All words of the page are in one file, by key. {name} in a text is a member of what is given with
+// it; a text that is an object has a form for each plural of n. Names and reasons that come from
+// elsewhere are never looked up here: they are data.
+
+export type Key = keyof typeof words;
+type Given = Record<string, string | number>;
+
+const pseudo = new URLSearchParams(location.search).get('lang') === 'qps';
+const language = pseudo ? 'en' : 'en';
+const plurals = new Intl.PluralRules(language);
+const numbers = new Intl.NumberFormat(language);
+
+export const rightToLeft = pseudo;
+
+/** The text of a key. */
+export function t(key: Key, given: Given = {}): string {
+  const entry: string | Record<string, string> = words[key];
+  const text = typeof entry === 'string' ? entry : (entry[plurals.select(Number(given.n))] ?? entry.other ?? '');
+  return filled(pseudo ? longer(text) : text, given);
+}
+
+export function filled(text: string, given: Given): string {
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = given[name];
+    return typeof value === 'number' ? numbers.format(value) : (value ?? '');
+  });
+}
+
+// longer is a text as in a language that needs more room.
+function longer(text: string): string {
+  return `[${text}${'~'.repeat(Math.ceil(text.length * 0.4))}]`;
+}
+
+/** A span of time in words, the two largest units at most. */
+export function lasting(ms: number): string {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  const [d, h, m] = [Math.floor(s / 86400), Math.floor((s % 86400) / 3600), Math.floor((s % 3600) / 60)];
+  if (d > 0) return h > 0 && d < 10 ? t('span.dh', { d, h }) : t('span.d', { d });
+  if (h > 0) return m > 0 && h < 10 ? t('span.hm', { h, m }) : t('span.h', { h });
+  return m > 0 ? t('span.m', { m }) : t('span.s', { s });
+}
+
+const dates = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
+
+/** A moment as people write it. */
+export function moment(at: string): string {
+  const ms = Date.parse(at);
+  return Number.isNaN(ms) ? at : dates.format(ms);
+}
+
+const marks: Record<string, string> = { '\u0000': '␀', '\t': '\t', '\n': '\n', '\r': '␍', '\u001b': '␛', '\u007f': '␡' };
+
+/** A text from elsewhere: what would be obeyed and not seen is a visible mark. */
+export function clean(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g, (c) => marks[c] ?? `⟨U+${c.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}⟩`);
+}
