@@ -15,6 +15,16 @@ export type Explanation = Schemas['ExplainExplanation'];
 export type LogEvent = Schemas['Event'];
 export type Claim = Schemas['Claim'];
 
+export type Metrics = Schemas['Metrics'];
+export type MachineVersion = Schemas['Machine'];
+export type Risks = Schemas['Risks'];
+export type StateCollapse = Schemas['StateCollapse'];
+export type Specialist = Schemas['Specialist'];
+export type Trusted = Schemas['Trusted'];
+export type TrustSeries = Schemas['TrustSeries'];
+export type Calibration = Schemas['Calibration'];
+export type Spent = Schemas['Spent'];
+
 /** A page of a list. */
 export interface List<T> {
   items: T[];

@@ -1,0 +1,61 @@
+// Scales of charts: where a value lies, and at which round numbers a scale is marked.
+
+export type Scale = (value: number) => number;
+
+export function linear([d0, d1]: [number, number], [r0, r1]: [number, number]): Scale {
+  const span = d1 - d0;
+  return (v) => (span === 0 ? (r0 + r1) / 2 : r0 + ((v - d0) / span) * (r1 - r0));
+}
+
+/** Round numbers from one value to another, about so many. */
+export function ticks(from: number, to: number, count = 4): number[] {
+  if (!(to > from)) return [from];
+  const rough = (to - from) / Math.max(1, count);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((f) => f * power).find((s) => s >= rough * 0.999) ?? rough;
+  const list: number[] = [];
+  for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9; i++) list.push(Number((i * step).toPrecision(12)));
+  return list;
+}
+
+/** A path through points; where a value is missing there is a gap. */
+export function path(points: (readonly [number, number] | undefined)[]): string {
+  let text = '';
+  let pen = 'M';
+  for (const p of points) {
+    if (!p) {
+      pen = 'M';
+      continue;
+    }
+    text += `${pen}${p[0].toFixed(1)} ${p[1].toFixed(1)}`;
+    pen = 'L';
+  }
+  return text;
+}
+
+/** The outline of a band between two lines. */
+export function band(points: (readonly [number, number, number] | undefined)[]): string {
+  let text = '';
+  let run: (readonly [number, number, number])[] = [];
+  const close = () => {
+    if (run.length > 0) text += path(run.map(([x, low]) => [x, low])) + path(run.toReversed().map(([x, , high]) => [x, high])).replace('M', 'L') + 'Z';
+    run = [];
+  };
+  for (const p of points) {
+    if (p) run.push(p);
+    else close();
+  }
+  close();
+  return text;
+}
+
+/** A share as people write it: .91, 1, 0. */
+export function share(v: number): string {
+  if (v <= 0) return '0';
+  if (v >= 1) return '1';
+  return v.toFixed(2).replace(/^0/, '');
+}
+
+export function percent(v: number): string {
+  return `${Math.round(v * 100)} %`;
+}
