@@ -323,10 +323,20 @@ type (
 	Registration = machine.Specialist
 	// A Trusted is what somebody's word counts for in a state, and where that comes from.
 	Trusted = report.Trusted
+	// A TrustSeries is what somebody's word in a state has counted for, over human decisions.
+	TrustSeries = report.TrustSeries
+	// A HistoryQuery says of whom and along what such series are wanted.
+	HistoryQuery = report.HistoryQuery
 	// Metrics say how far a machine does without humans.
 	Metrics = report.Metrics
 	// Risks are what a machine promises, beside what came of it.
 	Risks = report.Risks
+	// A Calibration says how the probabilities that bayes states compare with what humans choose.
+	Calibration = report.Calibration
+	// Spent is what the sessions of a machine have spent, all of it or a part.
+	Spent = report.Spent
+	// A SpendQuery says what is wanted of what was spent.
+	SpendQuery = report.SpendQuery
 	// An Evaluation compares what a specialist proposed with what humans decided.
 	Evaluation = report.Evaluation
 	// A StateCollapse says how far a state does without humans, and what is missing for more.

@@ -58,6 +58,7 @@ var JSONLines = map[string]any{
 	"`dialai specialists`": api.Specialist{},
 
 	"`dialai trust list`":      report.Trusted{},
+	"`dialai trust history`":   report.TrustSeries{},
 	"`dialai trust audit`":     runner.ReviewItem{},
 	"An answer to a review":    render.ReviewLine{},
 	"`dialai collapse status`": runner.StateCollapse{},
@@ -65,6 +66,8 @@ var JSONLines = map[string]any{
 
 	"`dialai explain`":      explain.Explanation{},
 	"`dialai risk`":         report.Risks{},
+	"`dialai calibration`":  report.Calibration{},
+	"`dialai spend`":        report.Spent{},
 	"`dialai lint`":         render.Finding{},
 	"`dialai init --list`":  sampleLine{},
 	"`dialai init`":         writtenLine{},

@@ -25,6 +25,14 @@ func (e *engine) trusted(ctx context.Context, machineName string) ([]report.Trus
 	return report.TrustOf(ctx, e.Runner, machineName)
 }
 
+// trustHistory yields what everybody's word in the states of a machine has counted for.
+func (e *engine) trustHistory(ctx context.Context, machineName string, q report.HistoryQuery) iter.Seq2[report.TrustSeries, error] {
+	if e.far != nil {
+		return remote.ToldOf(e.far, e.far.Client.TrustHistory(ctx, machineName, q))
+	}
+	return report.TrustHistoryOf(ctx, e.Runner, machineName, q)
+}
+
 // collapses returns how far the states of a machine do without humans that declare it; state is
 // "" for all of them.
 func (e *engine) collapses(ctx context.Context, machineName, state string) ([]runner.StateCollapse, error) {
@@ -41,6 +49,23 @@ func (e *engine) risks(ctx context.Context, machineName string) (*report.Risks, 
 		return &r, e.far.Told(err)
 	}
 	return report.RisksOf(ctx, e.Runner, machineName)
+}
+
+// calibration returns how what bayes states in a machine compares with what humans choose.
+func (e *engine) calibration(ctx context.Context, machineName, state string) (*report.Calibration, error) {
+	if e.far != nil {
+		c, err := e.far.Calibration(ctx, machineName, state)
+		return &c, e.far.Told(err)
+	}
+	return report.CalibrationOf(ctx, e.Runner, machineName, machine.StateName(state))
+}
+
+// spent returns what the sessions of a machine have spent.
+func (e *engine) spent(ctx context.Context, machineName string, q report.SpendQuery) ([]report.Spent, error) {
+	if e.far != nil {
+		return remote.Every(e.far, e.far.Spend(ctx, machineName, q))
+	}
+	return report.SpentOf(ctx, e.Runner, machineName, q)
 }
 
 // metrics returns how far a machine does without humans, of whom each decision takes so many

@@ -108,7 +108,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand(), a.cancelCommand(), a.forkCommand(), a.moveCommand(), serving.ServeCommand(a.App, buildInfo().Version), serving.MCPCommand(a.App, buildInfo().Version)}},
 		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand(), a.retractCommand()}},
 		{"Let the engine decide:", []*cobra.Command{a.trustCommand(), a.collapseCommand()}},
-		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.specialistsCommand(), a.auditCommand()}},
+		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.calibrationCommand(), a.spendCommand(), a.specialistsCommand(), a.auditCommand()}},
 		{"Guard an agent:", []*cobra.Command{guards.CheckCommand(a.App, a.judgeAt), a.proxyCommand(), guards.GuardCommand(a.App), guards.AnalyzeCommand(a.App), guards.BudgetCommand(a.App), guards.ReplayCommand(a.App), agents.PermitCommand(a.App, buildInfo().Version), agents.AgentsCommand(a.App)}},
 		{"Undertake long work:", []*cobra.Command{agents.UndertakeCommand(a.App), agents.StatusCommand(a.App), agents.SayCommand(a.App), agents.WatchCommand(a.App), agents.BridgeCommand(a.App)}},
 		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand(), a.modelsCommand(), a.pricesCommand()}},

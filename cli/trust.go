@@ -14,6 +14,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -30,7 +31,7 @@ decisions of humans teaches anything, and only humans can give orders.`,
   dialai trust show triage ai-router
   dialai trust audit`,
 	}
-	cmd.AddCommand(a.trustListCommand(), a.trustShowCommand(), a.trustPromoteCommand(),
+	cmd.AddCommand(a.trustListCommand(), a.trustShowCommand(), a.trustHistoryCommand(), a.trustPromoteCommand(),
 		a.demoteCommand("Demote a state's champion",
 			"Have everybody asked again in a state, at once. Without a champion the state goes\nback to humans until its cool-down is over. dialai collapse demote is the same.",
 			"  dialai trust demote triage pending --as carol --reasoning \"wrong twice today\""),
@@ -79,6 +80,42 @@ and the evidence for deciding alone.`,
 			return a.TrustOf(out, list)
 		}),
 	}
+}
+
+func (a *app) trustHistoryCommand() *cobra.Command {
+	var q report.HistoryQuery
+	cmd := &cobra.Command{
+		Use:   "history <machine>",
+		Short: "Show how trust came to be what it is",
+		Long: `Show, for each state of the newest definition of a machine, what the word of everybody
+who takes part counted for after each human decision on what they had proposed: the
+newest 20, and with --json all, or of more than 500 the first, the newest, and those of least
+and most trust in equal parts of the decisions or, with --by dates, of the time. The range
+beside each is an interval of 90 % for how often they agree (Wilson's). New versions and
+stages are marked.`,
+		Example: `  dialai trust history triage
+  dialai trust history triage --state pending --specialist ai-router --by dates --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if q.By != "" && q.By != string(trust.ByDecisions) && q.By != string(trust.ByDates) {
+				return command.Usage("--by %q: there are %s and %s", q.By, trust.ByDecisions, trust.ByDates)
+			}
+			return a.with(cmd.Context(), command.Reads, func(e *engine, out *bufio.Writer) error {
+				for t, err := range e.trustHistory(cmd.Context(), args[0], q) {
+					if err != nil {
+						return err
+					}
+					if err := a.TrustHistory(out, &t); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&q.State, "state", "", "only the state of this `name`")
+	cmd.Flags().StringVar(&q.SpecialistID, "specialist", "", "only the specialist of this `id`")
+	cmd.Flags().StringVar(&q.By, "by", "", "thin by `what`: decisions or dates (default: decisions)")
+	return cmd
 }
 
 // orderFlags are those of an order.

@@ -97,6 +97,12 @@ func (c *Client) TrustOf(ctx context.Context, machineName, specialistID string) 
 	return pages[api.Trusted](ctx, c, machineAt(machineName, "/trust/"+url.PathEscape(specialistID)), url.Values{})
 }
 
+// TrustHistory yields what everybody's word in the states of a machine has counted for, over
+// human decisions. An error is the last it yields.
+func (c *Client) TrustHistory(ctx context.Context, machineName string, q api.HistoryQuery) iter.Seq2[api.TrustSeries, error] {
+	return pages[api.TrustSeries](ctx, c, machineAt(machineName, "/trust-history"), values("state", q.State, "specialist", q.SpecialistID, "by", q.By))
+}
+
 // Alignment yields how often specialists chose as humans did; state is "" for all of them. An
 // error is the last it yields.
 func (c *Client) Alignment(ctx context.Context, machineName, state string) iter.Seq2[api.Alignment, error] {
@@ -116,6 +122,17 @@ func (c *Client) Metrics(ctx context.Context, machineName, state string, humanMi
 // Risk says what a machine promises, and what came of it.
 func (c *Client) Risk(ctx context.Context, machineName string) (api.Risks, error) {
 	return do[api.Risks](ctx, c, get(machineAt(machineName, "/risk"), nil))
+}
+
+// Calibration says how the probabilities that bayes states in a machine compare with what humans
+// choose; of one of its states if state is not "".
+func (c *Client) Calibration(ctx context.Context, machineName, state string) (api.Calibration, error) {
+	return do[api.Calibration](ctx, c, get(machineAt(machineName, "/calibration"), values("state", state)))
+}
+
+// Spend yields what the sessions of a machine have spent. An error is the last it yields.
+func (c *Client) Spend(ctx context.Context, machineName string, q api.SpendQuery) iter.Seq2[api.Spent, error] {
+	return pages[api.Spent](ctx, c, machineAt(machineName, "/spend"), values("since", q.Since, "until", q.Until, "by", q.By))
 }
 
 // EvaluateSpecialist compares what a specialist proposed with what humans decided: over the first so many

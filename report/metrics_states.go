@@ -245,23 +245,17 @@ func (m *Metrics) signalPromise(p *PromiseStatus) {
 func (m *Metrics) signalRoster(ctx context.Context, r *runner.Runner) error {
 	last := map[string]session.RosterEvent{}
 	var places []string
-	for rec, err := range r.Store().RosterRecords(ctx, m.MachineName, 0) {
+	for e, err := range stageEvents(ctx, r, m.MachineName) {
 		if err != nil {
 			return err
 		}
-		events, err := session.DecodeRosterEvents(rec.Events)
-		if err != nil {
-			return &session.CorruptError{What: "the log of machine " + m.MachineName, Problem: err.Error()}
+		if m.State != "" && e.State != "" && e.State != m.State {
+			continue
 		}
-		for _, e := range events {
-			if e.Kind != session.KindPromoted && e.Kind != session.KindDemoted && e.Kind != session.KindStage || m.State != "" && e.State != "" && e.State != m.State {
-				continue
-			}
-			if _, known := last[e.State]; !known {
-				places = append(places, e.State)
-			}
-			last[e.State] = e
+		if _, known := last[e.State]; !known {
+			places = append(places, e.State)
 		}
+		last[e.State] = e
 	}
 	for _, place := range places {
 		m.signalPlace(last[place])

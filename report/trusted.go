@@ -60,7 +60,7 @@ func TrustOf(ctx context.Context, r *runner.Runner, machineName string) ([]Trust
 func wordOf(l *trust.Ledger, s *runner.StateDeciding, m *planning.Participant) Trusted {
 	q := s.Question
 	q.Votes = []trust.Vote{{SpecialistID: m.SpecialistID, Version: m.Version, Model: m.ModelID, Human: m.IsHuman}}
-	v := l.Judge(q).Votes[0]
+	v := l.Word(q)
 	return Trusted{MachineName: q.Machine, State: q.State, SpecialistID: m.SpecialistID, Version: m.Version, Off: m.Off, Human: m.IsHuman,
 		Trust: v.Trust, K: v.K, N: v.N, Level: v.Level, Pooled: v.Pooled}
 }

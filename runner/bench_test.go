@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -372,6 +373,13 @@ func (b *bench) checkLog(id specialist.SessionID) {
 	b.ok(err)
 	f := folderOf(b, s.Machine())
 	f.Definition = func(digest string) ([]byte, error) { return s.Definition(digest), nil } // of before it was moved
+	var charged, inherited spend.Book
+	f.Charged = func(_ specialist.Time, c session.Charge) { charged = charged.Plus(c.Book) }
+	f.Applied = func(seq int64, _ session.Event, before, _ spend.Book) {
+		if seq == 1 {
+			inherited = before
+		}
+	}
 	var alike runner.Alike
 	var prev session.Hash
 	for rec, err := range b.store.Records(b.ctx, id, 0) {
@@ -401,6 +409,9 @@ func (b *bench) checkLog(id specialist.SessionID) {
 		}
 	}
 	compare(b, s, f.Session())
+	if want := s.Spent().Minus(inherited); charged != want {
+		b.Errorf("session %s is charged %+v, and has spent %+v", id, charged, want)
+	}
 }
 
 func keyBefore(k specialist.RoundKey, id specialist.SessionID) specialist.RoundKey {

@@ -6,6 +6,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 )
 
 // What the arbiter bayes decides by. The ledger of the store's outcomes says what
@@ -17,6 +18,22 @@ import (
 func (r *Runner) Ledger(ctx context.Context) (*trust.Ledger, error) {
 	l, _, err := r.lessons.Read(ctx, r.store)
 	return l, err
+}
+
+// TrustHistory calls look with what everybody's word has counted for so far, over all machines
+// of the store. It is look's to read until it returns, and nobody else's meanwhile. The first
+// call folds all that was ever learned.
+func (r *Runner) TrustHistory(ctx context.Context, look func(*trust.History)) error {
+	return r.past.Read(ctx, r.store, look)
+}
+
+// Calibration returns how what bayes has stated in a machine compares with what humans chose
+// then; of one of its states if state is not "".
+func (r *Runner) Calibration(ctx context.Context, machineName string, state machine.StateName) (trust.CalibrationReport, error) {
+	if _, err := r.Ledger(ctx); err != nil {
+		return trust.CalibrationReport{}, err
+	}
+	return r.lessons.Calibration(machineName, string(state)).Report(), nil
 }
 
 // evidence returns what bayes decides the present round by.

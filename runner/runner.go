@@ -108,12 +108,14 @@ type Runner struct {
 	engines  sync.Pool       // of *engine
 	quota    *tenants.Quotas // nil if nothing is limited
 	lessons  *lessons.Follower
+	past     lessons.History
 
 	mu       sync.Mutex
 	plans    *lru.Cache[*session.Program, *plan]
 	inflight map[askKey]bool // asks this runner is waiting for
 	askers   *lru.Cache[guard.ClassifierConfig, *guard.Asker]
 	outputs  *lru.Cache[string, *spend.Outputs] // of models that guards asked
+	expenses *lru.Cache[string, *expenses]      // by machine, of those that somebody has asked about
 	owner    session.Owner                      // nil until the first ask outside this process
 	watchers map[chan struct{}]bool             // told of every commit; each has room for one word
 }
@@ -148,6 +150,7 @@ func New(c Config) (*Runner, error) {
 		config: c, store: c.Store, programs: session.NewPrograms(), lessons: lessons.New(),
 		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{}, watchers: map[chan struct{}]bool{},
 		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),
+		expenses: lru.New[string, *expenses](remembered),
 	}
 	var err error
 	if r.quota, err = tenants.NewQuotas(tenants.Source{Quota: c.Quota, Scope: r.scope, Clock: c.Now, List: r.store.List, Load: r.load, Fold: r.Fold}); err != nil {

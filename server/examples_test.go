@@ -93,7 +93,7 @@ func (d *desk) play() map[string]exampled {
 	do(200, "retract-ruling", "POST", at+"/retractions", `{"roundId":"`+s.Question.RoundID+`","note":"the wrong one","specialistId":"carol"}`)
 	for operation, path := range map[string]string{
 		"list-alignment": "/alignment", "list-collapse": "/collapse", "list-decisions": "/decisions", "evaluate-specialist": "/evaluations/bot", "list-exemplars": "/exemplars",
-		"list-humans": "/humans?state=review", "list-machine-events": "/log", "get-metrics": "/metrics", "get-risk": "/risk", "list-specialists": "/specialists", "list-trust": "/trust", "list-versions": "/versions",
+		"list-humans": "/humans?state=review", "list-machine-events": "/log", "get-metrics": "/metrics", "get-risk": "/risk", "list-trust-history": "/trust-history?specialist=bot", "get-calibration": "/calibration", "list-spend": "/spend?by=total", "list-specialists": "/specialists", "list-trust": "/trust", "list-versions": "/versions",
 		"get-version": "/versions/" + s.MachineDigest,
 	} {
 		do(200, operation, "GET", m+path, "")

@@ -27,9 +27,12 @@ func (s *Server) registerTrust() {
 	const of = "/v1/machines/{machine}"
 	add(s, operation{id: "list-trust", method: http.MethodGet, path: of + "/trust", summary: "What everybody's word counts for, by state", needs: mayRead}, s.trust)
 	add(s, operation{id: "get-trust", method: http.MethodGet, path: of + "/trust/{specialist}", summary: "Where the trust of one specialist comes from, by state", needs: mayRead}, s.trustOf)
+	add(s, operation{id: "list-trust-history", method: http.MethodGet, path: of + "/trust-history", summary: "What everybody's word has counted for, over human decisions", needs: mayRead}, s.trustHistory)
 	add(s, operation{id: "list-alignment", method: http.MethodGet, path: of + "/alignment", summary: "How often specialists chose as humans did", needs: mayRead}, s.alignment)
 	add(s, operation{id: "get-metrics", method: http.MethodGet, path: of + "/metrics", summary: "How far a machine does without humans", needs: mayRead}, s.metrics)
 	add(s, operation{id: "get-risk", method: http.MethodGet, path: of + "/risk", summary: "What a machine promises, and what came of it", needs: mayRead}, s.risk)
+	add(s, operation{id: "get-calibration", method: http.MethodGet, path: of + "/calibration", summary: "How the probabilities that bayes states compare with what humans choose", needs: mayRead}, s.calibration)
+	add(s, operation{id: "list-spend", method: http.MethodGet, path: of + "/spend", summary: "What the sessions of a machine have spent", needs: mayRead}, s.spend)
 	add(s, operation{id: "evaluate-specialist", method: http.MethodGet, path: of + "/evaluations/{specialist}", summary: "How what a specialist proposed compares with what humans decided", needs: mayRead}, s.evaluation)
 	add(s, operation{id: "list-collapse", method: http.MethodGet, path: of + "/collapse", summary: "How far the states of a machine do without humans", needs: mayRead}, s.collapses)
 	add(s, operation{id: "get-collapse", method: http.MethodGet, path: of + "/collapse/{state}", summary: "How far a state does without humans, and what is missing for more", needs: mayRead}, s.collapse)

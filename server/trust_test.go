@@ -28,6 +28,10 @@ func TestTrust(t *testing.T) {
 	d.alike(path+"metrics", "metrics", "claims")
 	d.alike(path+"metrics?state=review&humanMinutes=7", "metrics", "claims", "--state", "review", "--human-minutes", "7")
 	d.alike(path+"risk", "risk", "claims")
+	d.alike(path+"trust-history", "trust", "history", "claims")
+	d.alike(path+"trust-history?state=review&specialist=bot&by=dates", "trust", "history", "claims", "--state", "review", "--specialist", "bot", "--by", "dates")
+	d.alike(path+"calibration?state=review", "calibration", "claims", "--state", "review")
+	d.alike(path+"spend?by=total&since=2020-01-01", "spend", "claims", "--by", "total", "--since", "2020-01-01")
 	d.alike(path+"collapse", "collapse", "status", "claims")
 	d.alike(path+"collapse/review", "collapse", "plan", "claims", "review")
 	var alignment api.List[api.Alignment]
@@ -42,26 +46,42 @@ func TestTrust(t *testing.T) {
 	}
 	d.want(400, "GET", path+"evaluations/bot?first=1&last=1", "")
 	d.want(400, "GET", path+"metrics?humanMinutes=-1", "")
-	for _, at := range []string{"trust/nobody", "collapse/paid", "collapse/nowhere"} {
+	for _, wrong := range []string{"trust-history?by=rounds", "spend?since=yesterday", "spend?until=2026-02-30", "spend?by=state", "spend?by=total,day", "spend?cursor=x", "trust-history?cursor=x", "trust-history?limit=201"} {
+		d.want(400, "GET", path+wrong, "")
+	}
+	for _, at := range []string{"trust/nobody", "collapse/paid", "collapse/nowhere", "trust-history?specialist=nobody", "trust-history?state=nowhere", "calibration?state=nowhere"} {
 		d.want(404, "GET", path+at, "")
 	}
-	var seen int
-	for cursor := ""; ; {
-		var page api.List[json.RawMessage]
-		d.want(200, "GET", path+"trust?limit=1&cursor="+cursor, "").into(t, &page)
-		if seen++; len(page.Items) != 1 {
-			t.Fatalf("a page of one has %d", len(page.Items))
+	for _, at := range []string{"trust", "trust-history"} {
+		var seen int
+		for cursor := ""; ; {
+			var page api.List[json.RawMessage]
+			d.want(200, "GET", path+at+"?limit=1&cursor="+cursor, "").into(t, &page)
+			if seen++; len(page.Items) != 1 {
+				t.Fatalf("a page of one has %d", len(page.Items))
+			}
+			if cursor = page.NextCursor; cursor == "" {
+				break
+			}
 		}
-		if cursor = page.NextCursor; cursor == "" {
-			break
+		if seen != 4 {
+			t.Errorf("page by page the %s of %d is told, want 4", at, seen)
 		}
 	}
-	if seen != 4 {
-		t.Errorf("page by page the trust of %d is told, want 4", seen)
+	var series api.List[api.TrustSeries]
+	d.want(200, "GET", path+"trust-history?specialist=bot", "").into(t, &series)
+	var bot api.List[api.Trusted]
+	d.want(200, "GET", path+"trust/bot", "").into(t, &bot)
+	if p := series.Items[0].Points; len(p) != 3 || p[2].Trust != bot.Items[0].Trust || p[2].K != bot.Items[0].K || p[2].RoundID == "" || p[0].SessionID == p[1].SessionID {
+		t.Errorf("the history of bot is %+v, its trust %+v", p, bot.Items)
+	}
+	var c api.Calibration
+	if d.want(200, "GET", path+"calibration", "").into(t, &c); c.Looks != 3 || c.Enough || len(c.Bins) != 10 {
+		t.Errorf("the calibration is %+v", c)
 	}
 	foreign := d.key(control.Grant{Role: control.Admin, Machines: []string{"others"}})
 	viewer := d.key(control.Grant{Role: control.Viewer})
-	for _, at := range []string{"trust", "trust/bot", "alignment", "metrics", "risk", "collapse", "collapse/review", "evaluations/bot"} {
+	for _, at := range []string{"trust", "trust/bot", "trust-history", "calibration", "spend", "alignment", "metrics", "risk", "collapse", "collapse/review", "evaluations/bot"} {
 		d.wantAs(foreign, 404, "GET", path+at, "")
 		d.wantAs(viewer, 200, "GET", path+at, "")
 		d.want(404, "GET", strings.Replace(path, "claims", "none", 1)+at, "")

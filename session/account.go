@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -79,6 +78,7 @@ type payment struct {
 	last    int32            // up to here
 	none    uint64           // which of them sent nothing, the first by the lowest bit
 	charged specialist.Usage // what the session pays for it; zero while it is reserved
+	model   string           // that is charged for; "" if nobody has said, or it is none
 }
 
 // An account is what a session owes for one ask. It never changes: a newer one takes
@@ -312,67 +312,6 @@ func (d *debt) with(of *debt, a *account) *debt {
 		return d.next
 	}
 	return &debt{d.round, d.attempt, d.ask, a, d.next}
-}
-
-// book takes one event of a request into the account of an ask, and charges the
-// session what follows.
-func (o *OpenRound) book(s *Session, ask *Ask, a *account, e payEvent, repeat int32, u specialist.Usage, model string) *account {
-	if e == sentNone {
-		u = expected(ask) // another request may have been answered
-	}
-	was := a.payment(repeat)
-	is := was.after(e, repeat, o.positive(ask.SpecialistID, u))
-	if is == was {
-		return a
-	}
-	o.post(s, ask.SpecialistID, was, is, model)
-	return a.with(repeat, is)
-}
-
-// post charges a session the difference that an event makes to a payment.
-func (o *OpenRound) post(s *Session, id string, was, is payment, model string) {
-	next := s.GuardState()
-	switch own, first := guardsOwn(id), was.state == reserved; {
-	case is.state == free, is.state == reserved, is.charged == was.charged && !first:
-		return
-	case first && own:
-		next = next.ChargeProbe(is.charged, model)
-	case first:
-		next = next.Charge(is.charged, model)
-	case own:
-		next = next.CorrectProbe(was.charged, is.charged)
-	default:
-		next = next.Correct(was.charged, is.charged)
-	}
-	o.pay(s, id, next)
-}
-
-// charge charges a session what was not asked for outside this process.
-func (o *OpenRound) charge(s *Session, id string, u specialist.Usage, model string) {
-	if u == (specialist.Usage{}) && model == "" {
-		return // nothing was said of any cost
-	}
-	o.post(s, id, payment{}, payment{state: settled, charged: o.positive(id, u)}, model)
-}
-
-// pay makes next what the guards remember, unless less than nothing were spent.
-func (o *OpenRound) pay(s *Session, id string, next guard.State) {
-	if b := next.Spent; b.Calls < 0 || b.TokensIn < 0 || b.TokensOut < 0 || b.Money < 0 {
-		o.refused = fmt.Errorf("%w: after the answer of %s $%s in %d calls", ErrCharge, id, b.Money, b.Calls)
-		return
-	}
-	before := s.Spent().Money
-	s.guard = &next
-	o.Cost = o.Cost.Add(next.Spent.Money - before)
-}
-
-// positive returns u without members below zero. That there are some is an error.
-func (o *OpenRound) positive(id string, u specialist.Usage) specialist.Usage {
-	clean := u.Clean()
-	if clean != u {
-		o.refused = fmt.Errorf("%w: %s says that it cost $%s in %d calls, %d and %d tokens", ErrCharge, id, u.CostUSD, u.Made(), u.NumInputTokens, u.NumOutputTokens)
-	}
-	return clean
 }
 
 // Accounts returns what the session knows of what its asks cost, as text for people who

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -19,12 +20,12 @@ func expected(a *Ask) specialist.Usage {
 // known returns what is charged for what came of an ask. One that left this process
 // is a call, whatever is known of its cost, unless it says that nothing was sent. Who
 // asks a model says how often it did.
-func known(a *Ask, u specialist.Usage, model string) specialist.Usage {
+func known(a *Ask, u specialist.Usage, model spend.Called) specialist.Usage {
 	switch {
 	case u != specialist.Usage{}:
 	case a.Source != specialist.Model:
 		u.Given = specialist.CostGiven
-	case model == "":
+	case model.Model == "":
 		u = u.WithCalls(0, 0)
 	}
 	return u
@@ -49,9 +50,9 @@ func (o *OpenRound) abandon(s *Session, a *AskState) {
 	switch {
 	case a.Remote == nil:
 	case guardsOwn(a.SpecialistID) && (c == nil || !c.DebitsProbes()):
-		a.account = o.book(s, a.Ask, a.account, notCharged, a.Remote.Repeat, specialist.Usage{}, "")
+		a.account = o.book(s, a.Ask, a.account, notCharged, a.Remote.Repeat, specialist.Usage{}, spend.Called{})
 	default:
-		a.account = o.book(s, a.Ask, a.account, abandoned, a.Remote.Repeat, expected(a.Ask), "")
+		a.account = o.book(s, a.Ask, a.account, abandoned, a.Remote.Repeat, expected(a.Ask), spend.Called{})
 	}
 }
 
@@ -64,7 +65,7 @@ func (o *OpenRound) closeAsks(s *Session) {
 
 // chargeDiscarded charges an answer that came when nobody waited for it: to the
 // account of its ask, whose round may be over, or, unasked, at once.
-func chargeDiscarded(s *Session, o *OpenRound, d *Discarded, model string) {
+func chargeDiscarded(s *Session, o *OpenRound, d *Discarded, model spend.Called) {
 	cost, in := o.Cost, lateAnswer
 	if d.Code == CodeTakenOver {
 		in = formerAnswer

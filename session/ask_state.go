@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -123,7 +124,7 @@ type statement struct {
 	pays   payEvent
 	repeat int32 // of the request that it is about
 	usage  specialist.Usage
-	model  string
+	model  spend.Called
 }
 
 // take makes of an ask what an input makes of it, and charges it.
@@ -142,7 +143,7 @@ func (o *OpenRound) take(s *Session, a *AskState, in askInput, said statement) {
 }
 
 // closeAsk takes what came of an ask of the round; without an ask it is only charged.
-func (o *OpenRound) closeAsk(s *Session, index int32, id string, in askInput, e payEvent, u specialist.Usage, model string) {
+func (o *OpenRound) closeAsk(s *Session, index int32, id string, in askInput, e payEvent, u specialist.Usage, model spend.Called) {
 	a := o.At(index)
 	if index == 0 || a == nil {
 		o.charge(s, id, u, model)
@@ -152,7 +153,7 @@ func (o *OpenRound) closeAsk(s *Session, index int32, id string, in askInput, e 
 }
 
 // says returns what the answer to the present request of an ask says of its cost.
-func (a *AskState) says(e payEvent, u specialist.Usage, model string) statement {
+func (a *AskState) says(e payEvent, u specialist.Usage, model spend.Called) statement {
 	if a.Remote == nil {
 		return statement{usage: u, model: model}
 	}
@@ -210,7 +211,7 @@ func (o *OpenRound) askAgain(s *Session, known *AskState, again *Ask) {
 // proposedOver takes to the asks of the round that a proposal has come: an arbiter's was
 // about another set, and one to its author need not be answered any more. It reports
 // whether the proposal's cost was charged with one of them.
-func (o *OpenRound) proposedOver(s *Session, d *Proposed, model string) (charged bool) {
+func (o *OpenRound) proposedOver(s *Session, d *Proposed, model spend.Called) (charged bool) {
 	for i := range o.Asks {
 		switch a := &o.Asks[i]; {
 		case !a.Status.Pending():

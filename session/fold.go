@@ -63,12 +63,12 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 	case *AskFailed:
 		applyFailed(s, o, d)
 	case *Discarded:
-		chargeDiscarded(s, o, d, spend.Called{Model: d.Model, Asked: d.Asked}.String())
+		chargeDiscarded(s, o, d, spend.Called{Model: d.Model, Asked: d.Asked})
 	case *Probed:
 		applyProbed(s, o, d)
 	case *Judged:
 		o.Verdict, o.Verdicts = d, max(o.Verdicts, d.Index)
-		o.closeAsk(s, d.Ask, d.ArbiterID, answered, said, d.Usage, d.Model)
+		o.closeAsk(s, d.Ask, d.ArbiterID, answered, said, d.Usage, spend.Called{Model: d.Model})
 	case *Gated:
 		applyGated(s, o, d)
 	case *Executed:
@@ -114,7 +114,7 @@ func applyRound(s *Session, o *OpenRound, d *RoundOpened) {
 		options.Closed, options.Due, s.options = d.Closed, d.Due, &options
 	}
 	s.Round, s.Attempt, s.State, s.facts, s.timing = d.Round, d.Attempt, d.State, s.facts.opened(d), s.timing.opened(d)
-	*o = OpenRound{refused: o.refused, Notices: d.Notices, Proposals: o.Proposals[:0], Asks: o.Asks[:0]}
+	*o = OpenRound{refused: o.refused, charged: o.charged, Notices: d.Notices, Proposals: o.Proposals[:0], Asks: o.Asks[:0]}
 }
 
 func applyProbed(s *Session, o *OpenRound, d *Probed) {
@@ -130,7 +130,7 @@ func applyProbed(s *Session, o *OpenRound, d *Probed) {
 	if d.Code != "" {
 		in = failedBy(d.Code)
 	}
-	o.closeAsk(s, d.Ask, d.Guard, in, d.means(), u, spend.Called{Model: d.Model, Asked: d.Asked}.String())
+	o.closeAsk(s, d.Ask, d.Guard, in, d.means(), u, spend.Called{Model: d.Model, Asked: d.Asked})
 }
 
 // means returns what came of a question of the guards' own, for its account.
@@ -162,9 +162,9 @@ func applyProposed(s *Session, o *OpenRound, d *Proposed) {
 		o.Proposals = slices.DeleteFunc(o.Proposals, func(q *specialist.Proposal) bool { return q.SpecialistID == p.SpecialistID })
 	}
 	o.Proposals = append(o.Proposals, p)
-	model := ""
+	var model spend.Called
 	if p.Detail != nil {
-		model = spend.Called{Model: p.Detail.Model, Asked: p.Detail.Asked}.String()
+		model = spend.Called{Model: p.Detail.Model, Asked: p.Detail.Asked}
 	}
 	if !o.proposedOver(s, d, model) {
 		o.closeAsk(s, d.Ask, d.SpecialistID, answered, said, p.Usage, model)
@@ -180,7 +180,7 @@ func applyFailed(s *Session, o *OpenRound, d *AskFailed) {
 		a.failed = d
 	}
 	o.Blocked = o.Blocked || d.Role == machine.Arbiter
-	o.closeAsk(s, d.Ask, d.SpecialistID, failedBy(d.Code), failure(d.Code, d.Usage), d.Usage, spend.Called{Model: d.Model, Asked: d.Asked}.String())
+	o.closeAsk(s, d.Ask, d.SpecialistID, failedBy(d.Code), failure(d.Code, d.Usage), d.Usage, spend.Called{Model: d.Model, Asked: d.Asked})
 }
 
 func applyExecuted(s *Session, o *OpenRound, d *Executed) {
@@ -202,7 +202,7 @@ func applyExecuted(s *Session, o *OpenRound, d *Executed) {
 		s.Status, s.outcome = Running, nil
 	}
 	owe(s, o)
-	*o = OpenRound{refused: o.refused, Proposals: o.Proposals[:0], Asks: o.Asks[:0]} // the proposals leave the view, not the log
+	*o = OpenRound{refused: o.refused, charged: o.charged, Proposals: o.Proposals[:0], Asks: o.Asks[:0]} // the proposals leave the view, not the log
 }
 
 // applyGated counts a step that the guards sent back. What they remember of one

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -34,6 +35,11 @@ type Folder struct {
 	// Applied, if set, is called with every event of the log, and with what the
 	// session had spent before it and after it.
 	Applied func(seq int64, ev Event, before, after spend.Book)
+
+	// Charged, if set, is called with all that the session is charged, in the order of the log,
+	// before Applied; what was spent in another session, from which this one was forked, is not
+	// part of it.
+	Charged func(at specialist.Time, c Charge)
 
 	// Closing, if set, is called with every executed transition, and with the
 	// session and the round as they were before it.
@@ -80,6 +86,9 @@ func (f *Folder) Add(events []byte) ([]Event, error) {
 		before := f.Current.Spent()
 		if created, ok := data.(*Created); ok && created.forked != nil {
 			before = created.snapshot.Spent.book() // spent in another session
+		}
+		if f.Charged != nil {
+			f.Round.charged = func(c Charge) { f.Charged(raw[i].At, c) }
 		}
 		_ = Apply(&f.Current, &f.Round, &decoded[i]) // it happened: a charge that makes no sense counts as nothing
 		if f.Applied != nil {

@@ -67,6 +67,9 @@ func (v SpentView) book() spend.Book {
 	return spend.Book{Calls: v.Calls, TokensIn: v.NumInputTokens, TokensOut: v.NumOutputTokens, Money: v.CostUSD, Estimated: v.Estimated, Unpriced: v.Unpriced}
 }
 
+// Plus returns the sum of both, cut off at the largest number.
+func (v SpentView) Plus(b spend.Book) SpentView { return spentView(v.book().Plus(b)) }
+
 // A Forker reads the log of a session up to where another one is to go on. Its Folder has to
 // have Programs and Definition.
 type Forker struct {
@@ -208,7 +211,7 @@ func applyFork(s *Session, o *OpenRound, d *Created, at specialist.Time) {
 		next.guard = &state
 	}
 	was := &d.forked.Round
-	*o = OpenRound{Notices: was.Notices, Arrivals: was.Arrivals, Verdicts: was.Verdicts, SetFailed: was.SetFailed, shown: was.shown}
+	*o = OpenRound{charged: o.charged, Notices: was.Notices, Arrivals: was.Arrivals, Verdicts: was.Verdicts, SetFailed: was.SetFailed, shown: was.shown}
 	if len(was.Proposals) > 0 && !d.snapshot.Withheld { // they were shown, or they had not come along
 		o.Proposals, o.Verdict, o.inherited, o.shown = slices.Clone(was.Proposals), was.Verdict, true, true
 	}

@@ -26,6 +26,7 @@ type OpenRound struct {
 	Draws     *Draws          // why a human is asked, if that was drawn; nil else
 	SetFailed string          // why the elected transition could not write the data; "" unless that was tried
 	refused   error           // a charge of the event that is being applied; nil between events
+	charged   func(Charge)    // is told of each; nil if nobody wants to know
 	Rulings   *PendingRulings // of humans; nil if none was ever recorded
 	shown     bool            // a human was asked for another reason than an audit
 	inherited bool            // answers of it were given in the session from which this one was forked

@@ -87,7 +87,8 @@ type TrustStore interface {
 	// Lessons yields what the ledger is folded from, of all machines, in commit
 	// order: what comes after a place in it. Lesson.Seq is the place: it is above
 	// 0, only grows, and stays what it is when the store is rebuilt. The sequence
-	// includes every lesson whose commit returned before the call.
+	// includes every lesson whose commit returned before the call. Lesson.At is when the last
+	// event of its record happened.
 	Lessons(ctx context.Context, after int64) iter.Seq2[Lesson, error]
 	// DecidedSince returns how many decisions of a machine were recorded at or
 	// after a moment, but no more than limit.

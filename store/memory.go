@@ -159,7 +159,7 @@ func (m *Memory) Commit(_ context.Context, c *session.Change) error {
 		return session.ErrStale
 	}
 	follows := projection.Follow(c.Events)
-	known.last = record(known.last, c, m.learn(follows.Lesson))
+	known.last = record(known.last, c, m.learn(follows.Lesson, c))
 	known.session.Store(c.After)
 	m.index.move(known, before, c.After)
 	if c.Before.Machine() != c.After.Machine() {
@@ -243,14 +243,14 @@ func (mm *memoryMachine) follow(c *session.Change, follows projection.Following)
 }
 
 // learn appends a lesson, if there is one, and returns the place of its commit.
-func (m *Memory) learn(l *trust.Lesson) int64 {
+func (m *Memory) learn(l *trust.Lesson, c *session.Change) int64 {
 	if l == nil {
 		return m.place.Add(1)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	learned := *l
-	learned.Seq = m.place.Add(1)
+	learned.Seq, learned.At = m.place.Add(1), c.Events[len(c.Events)-1].At
 	m.lessons = append(m.lessons, learned)
 	return learned.Seq
 }

@@ -84,14 +84,15 @@ func (s *SQLite) Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesso
 	return func(yield func(trust.Lesson, error) bool) {
 		var id int64
 		var lesson []byte
-		for err := range scan(s.lessons.QueryContext(ctx, after)).into(&id, &lesson) {
+		var at int64
+		for err := range scan(s.lessons.QueryContext(ctx, after)).into(&id, &lesson, &at) {
 			var l trust.Lesson
 			if err == nil {
 				if l, err = trust.DecodeLesson(lesson); err != nil {
 					err = &session.CorruptError{What: fmt.Sprintf("lesson %d", id), Problem: err.Error() + "; run dialai store rebuild"}
 				}
 			}
-			l.Seq = id
+			l.Seq, l.At = id, specialist.Time(at)
 			if !yield(l, err) || err != nil {
 				return
 			}

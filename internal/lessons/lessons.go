@@ -24,11 +24,13 @@ type Follower struct {
 	proven map[stateKey]*proven
 	marks  map[stateKey][]Mark // in the order of the lessons; only ever appended to, so that readers keep what they have
 	looks  map[string]*look    // by machine
+
+	calibrations map[stateKey]trust.Calibration
 }
 
 // New returns a Follower that has read nothing yet.
 func New() *Follower {
-	return &Follower{now: trust.New(), proven: map[stateKey]*proven{}, marks: map[stateKey][]Mark{}, looks: map[string]*look{}}
+	return &Follower{now: trust.New(), proven: map[stateKey]*proven{}, marks: map[stateKey][]Mark{}, looks: map[string]*look{}, calibrations: map[stateKey]trust.Calibration{}}
 }
 
 // learn adds a lesson to next, and to all that is kept beside it.
@@ -45,6 +47,7 @@ func (f *Follower) learn(next *trust.Ledger, x trust.Lesson) error {
 		f.looks[name] = &look{outcomes: n, ledger: next.Clone(), known: map[lookKey]trust.Savings{}}
 	}
 	f.note(x)
+	f.calibrate(x)
 	return nil
 }
 
@@ -127,6 +130,33 @@ func (f *Follower) note(x trust.Lesson) {
 	}
 	key := stateKey{o.Machine, o.State}
 	f.marks[key] = append(f.marks[key], Mark{x.Seq, o.Round, o.Pick == o.Truth, o.Unasked, cmp.Or(o.SamplingProb, exact.One)})
+}
+
+// calibrate enters what a lesson says of the probability that bayes had stated.
+func (f *Follower) calibrate(x trust.Lesson) {
+	if o := cmp.Or(x.Outcome, x.Retracts); o != nil {
+		key := stateKey{o.Machine, o.State}
+		c := f.calibrations[key]
+		if x.Retracts != nil {
+			c.Retract(o)
+		} else {
+			c.Add(o)
+		}
+		f.calibrations[key] = c
+	}
+}
+
+// Calibration returns the calibration of a machine, of the lessons that Read has read; of one of
+// its states if state is not "".
+func (f *Follower) Calibration(machineName, state string) (sum trust.Calibration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key, c := range f.calibrations {
+		if key.machine == machineName && (state == "" || state == key.state) {
+			sum = sum.Plus(c)
+		}
+	}
+	return sum
 }
 
 // Marks returns the marks of a state after a place, of the lessons that Read has read.

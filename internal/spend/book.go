@@ -37,6 +37,11 @@ func (b Book) Plus(c Book) Book {
 	}
 }
 
+// Minus returns the difference of both, which may be below zero.
+func (b Book) Minus(c Book) Book {
+	return Book{b.Calls - c.Calls, b.TokensIn - c.TokensIn, b.TokensOut - c.TokensOut, b.Money - c.Money, b.Unpriced - c.Unpriced, b.Estimated - c.Estimated}
+}
+
 // corrected returns b with one entry replaced. A sum that was cut off at the
 // largest number is not known any more, so it stays there.
 func (b Book) corrected(was, is Book) Book {

@@ -28,6 +28,22 @@ func ErrorBelow(wrong, n int64, confidence float64) float64 {
 	return betaQuantile(1-confidence, float64(wrong), float64(n-wrong)+1)
 }
 
+// ClopperPearson returns the two-sided interval of a probability, given right of n trials, at a
+// confidence in (0, 1): each bound is one-sided at half of what that leaves. Neither number need
+// be whole, as where looks are weighted. It is 0 and 1 for n = 0.
+func ClopperPearson(right, n, confidence float64) (low, high float64) {
+	const nothing = 1e-9 // below this is rounding
+	tail := (1 - confidence) / 2
+	high = 1
+	if right > nothing && n > 0 {
+		low = betaQuantile(tail, right, math.Max(0, n-right)+1)
+	}
+	if n-right > nothing && n > 0 {
+		high = betaQuantile(1-tail, math.Max(0, right)+1, n-right)
+	}
+	return low, high
+}
+
 // binomialCDF returns the probability of at most k successes in n trials.
 func binomialCDF(k, n int64, p float64) float64 {
 	switch {

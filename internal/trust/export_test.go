@@ -169,3 +169,16 @@ func Ceiling(scores []float64, t int, g float64) (bound, p float64) {
 	softmax(q, scores, g)
 	return ceiling(scores, t, g), q[t]
 }
+
+// Thinned returns what a series leaves of points along an axis, and how wide its parts are.
+func Thinned(all []Point, by Axis) ([]Point, int64) {
+	s := &series{}
+	for _, p := range all {
+		s.add(p, "")
+	}
+	list, _ := s.thinned(by)
+	if by == ByDates {
+		return list, s.along[1].width
+	}
+	return list, s.along[0].width
+}

@@ -76,11 +76,14 @@ func (l *Ledger) AddSecondLook(s SecondLook) error {
 		m.apart++
 	}
 	l.humans.machines[s.Machine] = m
-	if s.First == s.Second || s.Settled != "" {
+	if s.judged() {
 		l.humans.judge(&s)
 	}
 	return nil
 }
+
+// judged reports whether it is known who of the two was right.
+func (s *SecondLook) judged() bool { return s.First == s.Second || s.Settled != "" }
 
 // Settle counts who of the two humans of a disagreement, added before, was right
 // according to s.Settled.

@@ -3,15 +3,20 @@ package trust
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/dialai/dialai/specialist"
 )
 
 // A Lesson is one record of the log that a [Ledger] is folded from: an outcome, a
 // second human's answer, or both; or the adoption of a policy, or an outcome that is taken
 // back.
 type Lesson struct {
-	Seq     int64       `json:"-"` // place in the store's log, above 0
-	Outcome *Outcome    `json:"outcome,omitempty"`
-	Second  *SecondLook `json:"secondLook,omitempty"`
+	Seq int64 `json:"-"` // place in the store's log, above 0
+	// At is when the record of the log was written; 0 if that is not known. Nothing is learned
+	// from it.
+	At      specialist.Time `json:"-"`
+	Outcome *Outcome        `json:"outcome,omitempty"`
+	Second  *SecondLook     `json:"secondLook,omitempty"`
 	// Settles says that Second was counted as a disagreement before, and a third
 	// human has now settled it.
 	Settles  bool      `json:"settles,omitempty"`

@@ -39,6 +39,15 @@ func Wilson(k, n int64, z float64) float64 {
 	return math.Max(0, (p+z2/(2*size)-margin)/(1+z2/size))
 }
 
+// z90 is the normal quantile of a two-sided interval of 90 %.
+const z90 = 1.645
+
+// Interval returns Wilson's score interval for the share of k agreements in n comparisons at
+// 90 %: 0 and 1 for n = 0.
+func Interval(k, n int64) (low, high exact.Billionths) {
+	return billionths(Wilson(k, n, z90)), billionths(1 - Wilson(n-k, n, z90))
+}
+
 // Score returns the alignment score of k agreements in n comparisons.
 func Score(k, n int64) exact.Billionths {
 	b, err := exact.FromFloat(Wilson(k, n, Z))

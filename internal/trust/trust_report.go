@@ -30,6 +30,15 @@ func (b *ballot) report(l *Ledger, j *Judgement, q *Question) {
 	}
 }
 
+// Word returns what the first vote of a question counts for by itself, as [Ledger.Judge] would
+// say of it without the others. There has to be one, and an option that it names.
+func (l *Ledger) Word(q Question) VoteShare {
+	q.Votes = q.Votes[:1]
+	b := l.open(&q)
+	b.score()
+	return b.voters[0].share(l, &q)
+}
+
 func (v *voter) share(l *Ledger, q *Question) VoteShare {
 	s := VoteShare{
 		SpecialistID: v.id, Transition: q.Options[v.option], Human: v.human > 0,

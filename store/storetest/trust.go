@@ -78,7 +78,7 @@ func testLessons(t *testing.T, m Maker) {
 		for _, l := range all(b, b.store.Lessons(b.ctx, after)) {
 			o := l.Outcome
 			got, places = append(got, o.Round+" "+o.Truth), append(places, l.Seq)
-			if o.Machine != "storetest" || o.State != "open" || len(o.Options) == 0 || len(o.Proposals) == 0 {
+			if o.Machine != "storetest" || o.State != "open" || len(o.Options) == 0 || len(o.Proposals) == 0 || l.At == 0 {
 				t.Errorf("an outcome is %+v", o)
 			}
 		}

@@ -31,7 +31,7 @@ import (
 // All others work here, whatever --server says, but for what nobody does at a server.
 var Commands = map[string]bool{
 	"dialai": true, "run": true, "resume": true, "decide": true, "propose": true, "inbox": true, "sessions": true, "show": true, "log": true, "cancel": true, "fork": true, "proxy": true, "webhooks": true,
-	"tick": true, "move": true, "retract": true, "audit": true, "explain": true, "trust": true, "collapse": true, "risk": true, "metrics": true, "specialists": true,
+	"tick": true, "move": true, "retract": true, "audit": true, "explain": true, "trust": true, "collapse": true, "risk": true, "calibration": true, "spend": true, "metrics": true, "specialists": true,
 	"backtest": true, "store": true, "check": true, "keys": true, "serve": false, "migrate": false, "undertake": false, "status": false, "say": false, "watch": false, "permit": false,
 }
 
