@@ -14,7 +14,10 @@ export interface Filters {
   mine: boolean;
 }
 
+export const everything: Filters = { machine: '', state: '', mine: false };
+
 class Inbox {
+  opened: (question: Item) => void = () => {}; // is told of each that comes to wait
   items = $state<Item[]>([]);
   waiting = $state<Item[]>([]); // not in the list yet
   done = $state<Record<string, true>>({});
@@ -24,7 +27,7 @@ class Inbox {
   problem = $state<Error>();
   at = $state(0); // when it was loaded
   seq = $state(0); // counts what was taken up
-  #filters: Filters = { machine: '', state: '', mine: false };
+  #filters: Filters = everything;
   #loading: AbortController | undefined;
   #stop: (() => void) | undefined;
 
@@ -124,7 +127,10 @@ class Inbox {
   #heard(e: InboxEvent): void {
     switch (e.kind) {
       case 'question.opened':
-        if (e.question && this.#matches(e.question) && !this.item(e.questionId)) this.waiting = [...this.waiting, e.question];
+        if (e.question && this.#matches(e.question) && !this.item(e.questionId)) {
+          this.waiting = [...this.waiting, e.question];
+          this.opened(e.question);
+        }
         break;
       case 'question.changed':
         if (e.question) this.take(e.question);
