@@ -36,7 +36,18 @@ export interface Options {
 }
 
 export async function call<T>(method: string, path: string, body?: unknown, options: Options = {}): Promise<T> {
-  const headers: Record<string, string> = { Accept: 'application/json' };
+  const text = await ask(method, path, body, options);
+  return (text === '' ? undefined : parse(text)) as T;
+}
+
+/** The lines of an answer that has one value a line. */
+export async function lines<T>(path: string, options: Options = {}): Promise<T[]> {
+  const text = await ask('GET', path, undefined, options);
+  return text.split('\n').filter(Boolean).map((line) => parse(line) as T);
+}
+
+async function ask(method: string, path: string, body: unknown, options: Options): Promise<string> {
+  const headers: Record<string, string> = { Accept: 'application/json, application/jsonl, application/x-ndjson;q=0.9' };
   if (heard.token) headers['Dialai-Desk'] = heard.token;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (options.idempotencyKey) headers['Idempotency-Key'] = options.idempotencyKey;
@@ -53,7 +64,7 @@ export async function call<T>(method: string, path: string, body?: unknown, opti
   heard.reached(true);
   const date = Date.parse(answer.headers.get('Date') ?? '');
   if (!Number.isNaN(date)) heard.date(date);
-  if (answer.ok) return (text === '' ? undefined : parse(text)) as T;
+  if (answer.ok) return text;
   const problem = problemOf(answer.status, text);
   if (answer.status === 401 && !path.startsWith('/desk/')) heard.signedOut();
   throw problem;

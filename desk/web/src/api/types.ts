@@ -23,6 +23,7 @@ export type Specialist = Schemas['Specialist'];
 export type Trusted = Schemas['Trusted'];
 export type TrustSeries = Schemas['TrustSeries'];
 export type Calibration = Schemas['Calibration'];
+export type Job = Schemas['Job'];
 export type Spent = Schemas['Spent'];
 
 /** A page of a list. */

@@ -1,1 +1,0 @@
-import{K as e,it as t,nt as n,rt as r}from"./text-B-5Ckotj.js";var i=new class{#e=0;#t=t(n(Date.now()));get now(){return e(this.#t)}set now(e){r(this.#t,e,!0)}constructor(){setInterval(()=>this.tick(),1e3)}tick(){this.now=Date.now()+this.#e}heard(e){let t=e-Date.now();Math.abs(t-this.#e)>1500&&(this.#e=t),this.tick()}};export{i as t};
