@@ -91,7 +91,7 @@ var ladder = map[string][]string{
 	"internal/telemetry/prom":   {"internal/lru", "runner", "session", "specialist", "store"},
 	"internal/telemetry/spans":  {"internal/lru", "runner", "specialist", "webhook"},
 	"internal/otlp":             {"webhook"},
-	"internal/graph":            {"exact", "machine"},
+	"internal/graph":            {"exact", "internal/text", "machine"},
 	"internal/proxy":            {"guard", "internal/guardlog", "internal/jsontext", "internal/packs", "internal/text", "verdict"},
 	"machines":                  {},
 	"internal/guardlog":         {"exact", "internal/jsontext", "internal/spend", "guard", "internal/packs", "session", "specialist", "verdict"},

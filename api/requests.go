@@ -232,6 +232,18 @@ type Item struct {
 	Claim *Claim `json:"claim,omitempty"`
 }
 
+// A MachineFile is a machine file as it is written.
+type MachineFile struct {
+	Name string `json:"name" maxLength:"255" doc:"by its extension the text is JSON or YAML; without one a text that begins with { is JSON"`
+	Text string `json:"text"`
+}
+
+// A Sketch is a machine file to be drawn.
+type Sketch struct {
+	MachineFile
+	Format string `json:"format,omitempty" enum:"layout,svg,mermaid,dot" doc:"layout, the places of everything, without it"`
+}
+
 // A Checking has steps of an agent judged by guards, one after the other.
 type Checking struct {
 	Config  json.RawMessage   `json:"config,omitempty" doc:"guards, as a guards file has them"`

@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/serving"
 	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/internal/guardlog"
 	"github.com/dialai/dialai/internal/jobs"
 	"github.com/dialai/dialai/internal/trust"
@@ -51,6 +52,8 @@ var JSONLines = map[string]any{
 	"`dialai webhooks deliveries`": api.Delivery{},
 
 	"`dialai metrics`": report.Metrics{},
+
+	"`dialai graph --format layout`": graph.Drawing{},
 
 	"`dialai serve`":         serving.ServingLine{},
 	"`dialai serve --check`": serving.ServingCheck{},

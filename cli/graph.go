@@ -20,13 +20,14 @@ func (a *app) graphCommand() *cobra.Command {
 	var format, session, output string
 	cmd := &cobra.Command{
 		Use:   "graph [<machine-file>]",
-		Short: "Draw a machine: Mermaid, DOT or SVG",
+		Short: "Draw a machine: Mermaid, DOT, SVG or its layout",
 		Long: `Draw a machine file. Below the names of transitions stand their conditions, the
 approvals they take and what they set; below those of states their deciders.
 What has no room there is in full where a pointer rests (SVG and DOT). Who is in a
 group is in the legend. With --session the machine of that session is drawn, with
 the way it came, where it stands, and the round in progress; a file need not be
-named then.`,
+named then. The layout is for programs that draw the machine themselves: the places
+and words of what the SVG shows without a session, as docs/json.md describes it.`,
 		Example: `  dialai graph machine.json -o machine.svg
   dialai graph --session 0b9c1d3e --format svg > now.svg
   dialai graph machine.yaml --format dot | dot -Tpng > machine.png`,
@@ -40,7 +41,7 @@ named then.`,
 			return a.graph(cmd.Context(), args, format, session, output)
 		},
 	}
-	cmd.Flags().StringVarP(&format, "format", "f", "mermaid", "the `format`: mermaid, dot or svg; without it that of the name behind -o")
+	cmd.Flags().StringVarP(&format, "format", "f", "mermaid", "the `format`: mermaid, dot, svg or layout; without it that of the name behind -o")
 	cmd.Flags().StringVar(&session, "session", "", "draw where the session of this `id` stands")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of stdout")
 	command.Complete(cmd, "format", graph.Formats()...)

@@ -518,6 +518,8 @@ func realLines(t *testing.T) map[string][]string {
 	lines("`dialai sessions`", 0, "sessions")
 	lines("`dialai lint`", 3, "lint", "bad.json")
 	lines("`dialai lint`", 0, "lint", "circle.json")
+	h.file("two.json", `{"machineName": "two", "initialState": "open", "goalState": "done", "states": {"open": {"transitions": {"close": {"target": "done", "irreversible": true}}}, "done": {}}, "specialists": [{"role": "proposer", "specialistId": "ann", "isHuman": true}]}`)
+	lines("`dialai graph --format layout`", 0, "graph", "two.json", "--format", "layout")
 	lines("`dialai init --list`", 0, "init", "--list")
 	lines("`dialai init`", 0, "init", "new.yaml")
 	lines("`dialai store verify`", 0, "store", "verify")

@@ -154,6 +154,16 @@ func TestOperations(t *testing.T) {
 	if err != nil || valid.MachineName != "claims" {
 		t.Errorf("validate: %+v, %v", valid, err)
 	}
+	file := api.MachineFile{Name: "claims.json", Text: claims}
+	if got, err := d.ValidateFile(ctx, file); err != nil || got.MachineDigest != valid.MachineDigest {
+		t.Errorf("validate: %+v, %v", got, err)
+	}
+	if got, err := d.DrawFile(ctx, api.Sketch{MachineFile: file}); err != nil || !json.Valid(got) {
+		t.Errorf("draw: %s, %v", got, err)
+	}
+	if got, err := d.PublishFile(ctx, "claims", file, ""); err != nil || got.MachineDigest != valid.MachineDigest {
+		t.Errorf("publish: %+v, %v", got, err)
+	}
 	s := start(t, d)
 	m, err := d.Machine(ctx, "claims")
 	if err != nil || m.MachineDigest != valid.MachineDigest {
@@ -764,6 +774,7 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		_, err := c.Draw(ctx, "m/1", "d", "dot")
 		return err
 	},
+	"draw-file":        func(ctx context.Context, c *client.Client) error { _, err := c.DrawFile(ctx, api.Sketch{}); return err },
 	"list-specialists": func(ctx context.Context, c *client.Client) error { return first(c.Specialists(ctx, "m/1")) },
 	"register-specialist": func(ctx context.Context, c *client.Client) error {
 		_, err := c.Register(ctx, "m/1", api.Registration{}, client.Write{})

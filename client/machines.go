@@ -42,20 +42,41 @@ func (c *Client) Validate(ctx context.Context, definition json.RawMessage) (api.
 	return do[api.Machine](ctx, c, post("/v1/machines/validate", definition, Write{}))
 }
 
+// ValidateFile is Validate for a machine file as it is written, of which problems have the lines.
+func (c *Client) ValidateFile(ctx context.Context, file api.MachineFile) (api.Machine, error) {
+	return do[api.Machine](ctx, c, post("/v1/machines/validate", file, Write{}))
+}
+
 // Publish publishes a definition over the version of a digest, "" for none: if another one is the
 // newest by now, nothing is changed, and the error is ErrStale. Sessions keep their definition.
 func (c *Client) Publish(ctx context.Context, name string, definition json.RawMessage, over string) (api.Machine, error) {
+	return c.publish(ctx, name, definition, over)
+}
+
+// PublishFile is Publish for a machine file as it is written.
+func (c *Client) PublishFile(ctx context.Context, name string, file api.MachineFile, over string) (api.Machine, error) {
+	return c.publish(ctx, name, file, over)
+}
+
+func (c *Client) publish(ctx context.Context, name string, body any, over string) (api.Machine, error) {
 	h := http.Header{"If-None-Match": {"*"}}
 	if over != "" {
 		h = http.Header{"If-Match": {strconv.Quote(over)}}
 	}
-	return do[api.Machine](ctx, c, call{method: http.MethodPut, path: machineAt(name, ""), body: definition, header: h})
+	return do[api.Machine](ctx, c, call{method: http.MethodPut, path: machineAt(name, ""), body: body, header: h})
 }
 
-// Draw draws a version of a machine, "" for the newest. format is svg (also if it is ""), mermaid
-// or dot.
+// Draw draws a version of a machine, "" for the newest. format is svg (also if it is ""), mermaid,
+// dot or layout.
 func (c *Client) Draw(ctx context.Context, name, digest, format string) ([]byte, error) {
 	return do[[]byte](ctx, c, call{method: http.MethodGet, path: machineAt(name, "/graph"), query: values("digest", digest, "format", format), accept: "*/*"})
+}
+
+// DrawFile draws a machine file. Nothing of it is kept.
+func (c *Client) DrawFile(ctx context.Context, in api.Sketch) ([]byte, error) {
+	w := post("/v1/graph", in, Write{})
+	w.accept = "*/*"
+	return do[[]byte](ctx, c, w)
 }
 
 // Specialists yields who is registered for a machine, switched off, or champion. An error is the

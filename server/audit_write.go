@@ -24,7 +24,7 @@ import (
 // whose process is gone is taken up, since its effect identifies itself: a session has the
 // id that follows from the receipt, and so has an adoption, a ruling is of a round and an
 // author, and the compare-and-swap refuses the rest. An answer that says that the same request may succeed
-// later is not kept, nor is one of a fault.
+// later is not kept, nor is one of a fault or a picture.
 
 type receiptKey struct{}
 
@@ -33,6 +33,7 @@ type receipt struct {
 	control.ReceiptKey
 	resumed bool // it was begun before, and its effect may have happened
 	ended   bool // in one commit with the effect
+	idle    bool // the request changes nothing: sent again, it is answered anew
 }
 
 // receiptOf returns the receipt of a request; nil if it has no Idempotency-Key.
@@ -111,10 +112,11 @@ func (s *Server) concluded(r *http.Request, p *Principal, kept *keptWriter, entr
 		entry.Target = made
 	}
 	done.Entries = []control.Entry{entry}
-	if key := receiptOf(r.Context()); key != nil && key.ended {
+	key := receiptOf(r.Context())
+	if key != nil && key.ended {
 		done.End = nil
 	}
-	if done.End != nil && !kept.passes() {
+	if done.End != nil && !kept.passes() && !key.idle {
 		h := kept.Header()
 		done.End.Answer = &control.Answer{Status: status, Location: h.Get("Location"), ETag: h.Get("ETag"), Body: kept.body.Bytes(), Omitted: kept.omitted}
 	}

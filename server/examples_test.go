@@ -58,6 +58,8 @@ func (d *desk) play() map[string]exampled {
 	do(201, "publish-machine", "PUT", m, reviewed, "If-None-Match", "*")
 	do(200, "get-machine", "GET", m, "")
 	do(200, "validate-machine", "POST", "/v1/machines/validate", `{"machineName":"claims","initialState":"open","states":{"open":{"transitions":{"go":"don"}},"done":{}}}`)
+	do(200, "draw-machine", "GET", m+"/graph?format=layout", "")
+	do(200, "draw-file", "POST", "/v1/graph", `{"name":"claims.yaml","text":"machineName: claims\ninitialState: open\ngoalState: paid\nstates:\n  open:\n    transitions:\n      pay: paid\n  paid: {}\n"}`)
 	do(200, "check-steps", "POST", "/v1/check", `{"config":{},"steps":[{"task_id":"t","output":"Paid."}]}`)
 	begin := func(operation, machine string) (s api.Session, at string) {
 		d.Helper()

@@ -12,7 +12,6 @@ import (
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
@@ -34,7 +33,7 @@ func (s *Server) registerMachines() {
 	add(s, operation{id: "publish-machine", method: http.MethodPut, path: one, summary: "Publish a definition of a machine; sessions that were started before keep theirs", needs: mayConfigure, also: map[int]string{201: "A version was published; 200 means that it is the newest already"}, errors: []int{422, 428}}, s.publish)
 	add(s, operation{id: "list-versions", method: http.MethodGet, path: one + "/versions", summary: "The published versions of a machine, the oldest first", needs: mayRead}, s.versions)
 	add(s, operation{id: "get-version", method: http.MethodGet, path: one + "/versions/{digest}", summary: "A published version of a machine, with its definition", needs: mayRead}, s.version)
-	add(s, operation{id: "draw-machine", method: http.MethodGet, path: one + "/graph", summary: "Draw the newest definition of a machine", needs: mayRead, media: []string{"image/svg+xml", "text/vnd.mermaid", "text/vnd.graphviz"}}, s.draw)
+	s.registerGraph()
 	s.registerSpecialists()
 	s.registerTrust()
 	s.registerHistory()
@@ -53,9 +52,14 @@ const (
 
 // parse reads a definition that was sent, or published.
 func (s *Server) parse(definition json.RawMessage) (*machine.Machine, error) {
-	key, keeps := control.Hash{}, len(definition) <= maxParsedText
+	return s.parseFile("machine.json", definition)
+}
+
+// parseFile reads the text of a machine file.
+func (s *Server) parseFile(name string, text []byte) (*machine.Machine, error) {
+	key, keeps := control.Hash{}, len(text) <= maxParsedText
 	if keeps {
-		key = control.HashOf([]byte(definition))
+		key = control.HashOf(strconv.Quote(name) + string(text))
 		s.parsed.mu.Lock()
 		m, ok := s.parsed.list.Get(key)
 		s.parsed.mu.Unlock()
@@ -63,7 +67,7 @@ func (s *Server) parse(definition json.RawMessage) (*machine.Machine, error) {
 			return m, nil
 		}
 	}
-	m, err := machine.Parse("machine.json", definition, s.config.Checks)
+	m, err := machine.Parse(name, text, s.config.Checks)
 	if err == nil && keeps {
 		s.parsed.mu.Lock()
 		s.parsed.list.Put(key, m)
@@ -72,8 +76,22 @@ func (s *Server) parse(definition json.RawMessage) (*machine.Machine, error) {
 	return m, err
 }
 
+// parseEither reads a definition, or a machine file in place of one: an object of a name and a
+// text and nothing else, which no definition is.
+func (s *Server) parseEither(body json.RawMessage) (*machine.Machine, error) {
+	var in map[string]json.RawMessage
+	if json.Unmarshal(body, &in) != nil || len(in) != 2 || in["name"] == nil || in["text"] == nil {
+		return s.parse(body)
+	}
+	var file struct{ Name, Text *string }
+	if err := json.Unmarshal(body, &file); err != nil || file.Name == nil || file.Text == nil {
+		return nil, bad("bad_request", "name and text of a machine file are strings")
+	}
+	return s.parseFile(*file.Name, []byte(*file.Text))
+}
+
 type definitionIn struct {
-	Body json.RawMessage `doc:"a definition, as machine files have it"`
+	Body json.RawMessage `doc:"a definition, as machine files have it, or {name, text}: a machine file as it is written, JSON or YAML by its name"`
 }
 
 type validateOut struct {
@@ -87,10 +105,13 @@ type validateOut struct {
 func (s *Server) validate(_ context.Context, _ *Principal, in *definitionIn) (*validateOut, error) {
 	out := &validateOut{}
 	out.Body.Problems = []api.Problem{}
-	m, err := s.parse(in.Body)
-	if err != nil {
+	m, err := s.parseEither(in.Body)
+	if _, invalid := errors.AsType[*machine.Error](err); invalid {
 		out.Body.Problems = problemOf(err).Problems
 		return out, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	out.Body.MachineName, out.Body.MachineDigest = m.Name(), m.Digest()
 	out.Body.Problems = findings(m)
@@ -191,7 +212,7 @@ type publishIn struct {
 	params.Machine
 	IfMatch     string          `header:"If-Match" doc:"the ETag of the newest version, as it was seen; * is any"`
 	IfNoneMatch string          `header:"If-None-Match" doc:"* for a new name"`
-	Body        json.RawMessage `doc:"a definition, as machine files have it"`
+	Body        json.RawMessage `doc:"a definition, as machine files have it, or {name, text}: a machine file as it is written, JSON or YAML by its name"`
 }
 
 func (s *Server) publish(ctx context.Context, p *Principal, in *publishIn) (*machineOut, error) {
@@ -203,7 +224,7 @@ func (s *Server) publish(ctx context.Context, p *Principal, in *publishIn) (*mac
 		return nil, &api.Error{Status: http.StatusPreconditionRequired, Code: "precondition_required", ExitCode: 1,
 			Detail: "the request does not say over what it publishes", Hint: "send If-None-Match: * for a new name, or If-Match with the ETag of the newest version"}
 	}
-	m, err := s.parse(in.Body)
+	m, err := s.parseEither(in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -356,34 +377,4 @@ func (s *Server) version(ctx context.Context, p *Principal, in *versionIn) (*ver
 	out := &versionOut{api.MachineOf(m)}
 	out.Body.Definition = m.Definition
 	return out, nil
-}
-
-type drawIn struct {
-	params.Machine
-	Digest string `query:"digest" doc:"the digest of a version; without it the newest"`
-	Format string `query:"format" enum:"svg,mermaid,dot" default:"svg"`
-}
-
-type drawOut struct {
-	ContentType string `header:"Content-Type"`
-	Policy      string `header:"Content-Security-Policy"`
-	Body        []byte
-}
-
-// mediaTypes are those of pictures.
-var mediaTypes = map[string]string{"svg": "image/svg+xml", "mermaid": "text/vnd.mermaid", "dot": "text/vnd.graphviz"}
-
-func (s *Server) draw(ctx context.Context, p *Principal, in *drawIn) (*drawOut, error) {
-	if err := mayOf(p, mayRead, in.Name); err != nil {
-		return nil, err
-	}
-	v, err := s.of(ctx, p, in.Name, in.Digest)
-	if err != nil {
-		return nil, err
-	}
-	m, err := s.parse(v.Definition)
-	if err != nil {
-		return nil, err
-	}
-	return &drawOut{mediaTypes[in.Format], "default-src 'none'; style-src 'unsafe-inline'; sandbox", graph.Draw(m, graph.View{}, in.Format)}, nil
 }

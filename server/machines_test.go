@@ -148,7 +148,7 @@ func TestDraw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for format, media := range map[string]string{"": "image/svg+xml", "?format=svg": "image/svg+xml", "?format=mermaid": "text/vnd.mermaid", "?format=dot": "text/vnd.graphviz"} {
+	for format, media := range map[string]string{"": "image/svg+xml", "?format=svg": "image/svg+xml", "?format=mermaid": "text/vnd.mermaid", "?format=dot": "text/vnd.graphviz", "?format=layout": "application/json"} {
 		r := d.want(200, "GET", "/v1/machines/claims/graph"+format, "")
 		name := strings.TrimPrefix(format, "?format=")
 		if name == "" {

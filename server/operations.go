@@ -31,11 +31,12 @@ type operation struct {
 	status           int // of success; 0 means 200
 	errors           []int
 	also             map[int]string // other answers without a problem, and what they mean
-	media            []string       // of answers that are no JSON
+	media            []string       // of answers that are no JSON, or not only
+	json             reflect.Type   // what those of them are that are JSON
 }
 
 // responses describes what is answered without a problem, as far as the library cannot see it.
-func (o *operation) responses() map[string]*huma.Response {
+func (o *operation) responses(schemas huma.Registry) map[string]*huma.Response {
 	list := map[string]*huma.Response{}
 	for status, means := range o.also {
 		list[strconv.Itoa(status)] = &huma.Response{Description: means}
@@ -44,6 +45,9 @@ func (o *operation) responses() map[string]*huma.Response {
 		content := map[string]*huma.MediaType{}
 		for _, m := range o.media {
 			content[m] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+			if m == "application/json" {
+				content[m].Schema = schemas.Schema(o.json, true, "")
+			}
 		}
 		list["200"] = &huma.Response{Content: content}
 	}
@@ -74,7 +78,7 @@ func add[I, O any](s *Server, o operation, handle func(ctx context.Context, p *P
 		OperationID: o.id, Method: o.method, Path: o.path, Summary: o.summary, DefaultStatus: o.status,
 		MaxBodyBytes: maxBody, BodyReadTimeout: 30 * time.Second,
 		Errors:    append(slices.Clip(anyError), o.errors...),
-		Responses: o.responses(), Parameters: append(inTenant(), o.parameters()...),
+		Responses: o.responses(s.api.OpenAPI().Components.Schemas), Parameters: append(inTenant(), o.parameters()...),
 		Security: []map[string][]string{{"key": {}}},
 		Metadata: map[string]any{schemasKey: s.api.OpenAPI().Components.Schemas},
 	}, func(ctx context.Context, in *I) (*O, error) {

@@ -275,7 +275,7 @@ func schemaName(t reflect.Type, hint string) string {
 		t = t.Elem()
 	}
 	switch pkg := path.Base(t.PkgPath()); pkg {
-	case "guard", "specialist", "arbiter", "machine", "explain":
+	case "guard", "specialist", "arbiter", "machine", "explain", "graph":
 		return strings.ToUpper(pkg[:1]) + pkg[1:] + name
 	}
 	return name

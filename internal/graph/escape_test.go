@@ -192,6 +192,8 @@ func FuzzNames(f *testing.F) {
 			Round: &graph.Round{Number: len(other), Prompt: other, Verdict: transition, Winner: transition,
 				Proposals: []graph.Proposal{{Specialist: other, Transition: transition, Weight: exact.Billionths(len(other)) * exact.One}}}}
 		checkPicture(t, graph.SVG(m, v))
+		checkDrawing(t, m, graph.Layout(m))
+		checkPage(t, m)
 		for _, text := range []string{graph.Mermaid(m, v), graph.DOT(m, v)} {
 			if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) {
 				t.Errorf("control character in %q", text)

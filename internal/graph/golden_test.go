@@ -75,6 +75,9 @@ func TestGolden(t *testing.T) {
 			golden(t, s.name+".mmd", []byte(graph.Mermaid(m, s.view)))
 			golden(t, s.name+".dot", []byte(graph.DOT(m, s.view)))
 			golden(t, s.name+".svg", graph.SVG(m, s.view))
+			if s.view.Round == nil {
+				golden(t, s.name+".json", graph.Draw(m, s.view, "layout"))
+			}
 		})
 	}
 }

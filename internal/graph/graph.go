@@ -1,4 +1,5 @@
-// Package graph draws a machine: as Mermaid, DOT or SVG.
+// Package graph draws a machine: as Mermaid, DOT or SVG, or as the places of everything for
+// whoever draws it themselves.
 //
 // [Mermaid] writes a stateDiagram-v2, [DOT] a digraph, [SVG] a picture that
 // needs nothing but itself. All three show the same facts: where a session
@@ -7,27 +8,35 @@
 // condition of a transition, the approvals it takes, what it sets, whether it can
 // be undone and, with a [View], where one session stands and the way it came. A
 // round that is in progress appears in the SVG only, who is in a group in SVG and
-// DOT.
+// DOT. [Layout] has the machine alone: what a view adds is laid over it.
 //
 // The functions take values and return text. The same machine and view give the
 // same bytes on every computer: all geometry is computed with whole numbers.
 package graph
 
 import (
+	"bytes"
+
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
 )
 
 // Formats returns the names of the formats that [Draw] knows.
-func Formats() []string { return []string{"mermaid", "dot", "svg"} }
+func Formats() []string { return []string{"mermaid", "dot", "svg", "layout"} }
 
-// Draw returns a picture of m in one of the [Formats]; of another name it is Mermaid.
+// Draw returns a picture of m in one of the [Formats], a [Drawing] as JSON for layout, which
+// shows nothing of v; of another name it is Mermaid.
 func Draw(m *machine.Machine, v View, format string) []byte {
 	switch format {
 	case "dot":
 		return []byte(DOT(m, v))
 	case "svg":
 		return SVG(m, v)
+	case "layout":
+		var b bytes.Buffer
+		_ = text.WriteJSON(&b, Layout(m)) // of plain data, into memory
+		return b.Bytes()
 	}
 	return []byte(Mermaid(m, v))
 }

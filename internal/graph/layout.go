@@ -95,36 +95,36 @@ func (g *digraph) grid(boxes []size) *picture {
 	for columns*columns < g.n {
 		columns++
 	}
-	p := &picture{states: make([]rect, g.n), routes: make([]route, len(g.edges)), plain: true}
+	p := &picture{states: make([]Box, g.n), routes: make([]route, len(g.edges)), plain: true}
 	for i, v := range g.breadthFirst() {
 		x, y := i%columns*(w+gapX)+startRoom, i/columns*(h+gapY)+loopReach
-		p.states[v] = rect{x + (w-boxes[v].w)/2, y + (h-boxes[v].h)/2, boxes[v].w, boxes[v].h}
+		p.states[v] = Box{x + (w-boxes[v].w)/2, y + (h-boxes[v].h)/2, boxes[v].w, boxes[v].h}
 	}
 	for i, e := range g.edges {
 		p.routes[i] = direct(p.states[e.from], p.states[e.to])
 	}
 	first := p.states[g.initial]
-	p.start = direct(rect{first.x - 32, first.y, 0, first.h}, first)
+	p.start = direct(Box{first.X - 32, first.Y, 0, first.H}, first).Route
 	p.size = size{columns*(w+gapX) + startRoom, (g.n+columns-1)/columns*(h+gapY) + loopReach}
 	return p
 }
 
 // direct draws an edge between the facing sides of two boxes of a grid.
-func direct(a, b rect) route {
+func direct(a, b Box) route {
 	var r route
 	var across, down layout
 	down.down = true
 	switch {
 	case a == b:
 		return across.loopRoute(a, size{})
-	case b.x >= a.x+a.w:
-		across.draw(&r, []point{{a.x + a.w, a.y + a.h/2}, {b.x, b.y + b.h/2}})
-	case b.x+b.w <= a.x:
-		across.draw(&r, []point{{a.x, a.y + a.h/2}, {b.x + b.w, b.y + b.h/2}})
-	case b.y > a.y:
-		down.draw(&r, []point{{a.y + a.h, a.x + a.w/2}, {b.y, b.x + b.w/2}})
+	case b.X >= a.X+a.W:
+		across.draw(&r.Route, []point{{a.X + a.W, a.Y + a.H/2}, {b.X, b.Y + b.H/2}})
+	case b.X+b.W <= a.X:
+		across.draw(&r.Route, []point{{a.X, a.Y + a.H/2}, {b.X + b.W, b.Y + b.H/2}})
+	case b.Y > a.Y:
+		down.draw(&r.Route, []point{{a.Y + a.H, a.X + a.W/2}, {b.Y, b.X + b.W/2}})
 	default:
-		down.draw(&r, []point{{a.y, a.x + a.w/2}, {b.y + b.h, b.x + b.w/2}})
+		down.draw(&r.Route, []point{{a.Y, a.X + a.W/2}, {b.Y + b.H, b.X + b.W/2}})
 	}
 	return r
 }

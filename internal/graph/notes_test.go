@@ -196,6 +196,8 @@ func TestRandomNotes(t *testing.T) {
 			svg := graph.SVG(m, v)
 			checkPicture(t, svg)
 			checkComplete(t, m, v, svg)
+			checkDrawing(t, m, graph.Layout(m))
+			checkPage(t, m)
 		})
 	}
 }

@@ -1,9 +1,6 @@
 package graph
 
-import (
-	"slices"
-	"strconv"
-)
+import "slices"
 
 // From places to lines. Along the flow each layer begins where the one before ends,
 // with more room where edges climb much; across, cells stand where place.go has put
@@ -15,25 +12,20 @@ import (
 // A picture is where everything of a machine is drawn, in pixels from 0, 0.
 type picture struct {
 	size
-	states []rect
+	states []Box
 	routes []route // by edge
-	start  route   // the arrow to the initial state
+	start  Route   // the arrow to the initial state
 	down   bool    // whether a process goes on downwards
 	plain  bool    // drawn without labels, as too large for them
 }
 
-// A rect is a box: the place of its upper left corner and its size.
-type rect struct{ x, y, w, h int }
-
 // A point is a place in the picture.
 type point struct{ x, y int }
 
-// A route is the way of an edge: its line and arrow head as SVG paths and the
-// box of its label.
+// A route is the way of an edge and the box of its label.
 type route struct {
-	from       point
-	line, head string
-	label      rect
+	Route
+	label Box
 }
 
 // Sizes along, in pixels.
@@ -48,7 +40,7 @@ const (
 func (l *layout) picture() *picture {
 	low, high := l.allPorts(true), l.allPorts(false)
 	from := l.layerStarts(low, high)
-	p := &picture{states: make([]rect, l.n), routes: make([]route, len(l.edges)), down: l.down}
+	p := &picture{states: make([]Box, l.n), routes: make([]route, len(l.edges)), down: l.down}
 	for v := range l.n {
 		p.states[v] = l.boxAt(v, from)
 	}
@@ -157,11 +149,11 @@ func portPlaces(want, weight []int, from, length int) []int {
 }
 
 // boxAt returns the box of a state or label.
-func (l *layout) boxAt(c int, from []int) rect {
+func (l *layout) boxAt(c int, from []int) Box {
 	cell := &l.cells[c]
 	along, across := l.turn(cell.box)
 	p := l.point(from[cell.layer]+(l.layerSize(cell.layer)-along)/2, cell.at-across/2)
-	return rect{p.x, p.y, cell.box.w, cell.box.h}
+	return Box{p.x, p.y, cell.box.w, cell.box.h}
 }
 
 // point returns the point at a place along and across.
@@ -195,12 +187,12 @@ func (l *layout) route(i int, from []int, low, high int) route {
 	if l.back[i] {
 		slices.Reverse(stops)
 	}
-	l.draw(&r, stops)
+	l.draw(&r.Route, stops)
 	return r
 }
 
 // draw draws the line through stops and the arrow head at its end.
-func (l *layout) draw(r *route, stops []point) {
+func (l *layout) draw(r *Route, stops []point) {
 	last := len(stops) - 1
 	tip := stops[last]
 	way := 1
@@ -208,8 +200,7 @@ func (l *layout) draw(r *route, stops []point) {
 		way = -1
 	}
 	stops[last].x -= way * (headLength - 1)
-	r.from = l.point(stops[0].x, stops[0].y)
-	line := newPath(r.from)
+	r.Line.to(l.point(stops[0].x, stops[0].y))
 	for j := 1; j <= last; j++ {
 		a, b := stops[j-1], stops[j]
 		if a.y == b.y {
@@ -217,21 +208,17 @@ func (l *layout) draw(r *route, stops []point) {
 				j++
 				b = stops[j]
 			}
-			line.to('L', l.point(b.x, b.y))
+			r.Line.to(l.point(b.x, b.y))
 		} else {
 			mid := (a.x + b.x) / 2
-			line.to('C', l.point(mid, a.y), l.point(mid, b.y), l.point(b.x, b.y))
+			r.Line.to(l.point(mid, a.y), l.point(mid, b.y), l.point(b.x, b.y))
 		}
 	}
-	r.line = line.String()
 	base := tip.x - way*headLength
-	head := newPath(l.point(tip.x, tip.y))
-	head.to('L', l.point(base, tip.y-4), l.point(base, tip.y+4))
-	r.head = head.String() + "z"
+	r.Head = headOf(l.point(tip.x, tip.y), l.point(base, tip.y-4), l.point(base, tip.y+4))
 }
 
-func (l *layout) startRoute() route {
-	var r route
+func (l *layout) startRoute() (r Route) {
 	c := &l.cells[l.initial]
 	along, _ := l.turn(c.box)
 	end := startRoom + (l.layerSize(c.layer)-along)/2
@@ -240,23 +227,19 @@ func (l *layout) startRoute() route {
 }
 
 // loopRoute draws a self-loop beside the box of its state.
-func (l *layout) loopRoute(box rect, label size) route {
+func (l *layout) loopRoute(box Box, label size) route {
 	const half, bulge = 12, 34
-	x, y := box.x+box.w/2, box.y
+	x, y := box.X+box.W/2, box.Y
 	at := func(reach, side int) point { return point{x + side, y - reach} }
-	r := route{label: rect{x - label.w/2, y - loopReach + 2 - label.h, label.w, label.h}}
+	r := route{label: Box{x - label.w/2, y - loopReach + 2 - label.h, label.w, label.h}}
 	if l.down {
-		x, y = box.x+box.w, box.y+box.h/2
+		x, y = box.X+box.W, box.Y+box.H/2
 		at = func(reach, side int) point { return point{x + reach, y + side} }
-		r.label = rect{x + loopReach - 2, y - label.h/2, label.w, label.h}
+		r.label = Box{x + loopReach - 2, y - label.h/2, label.w, label.h}
 	}
-	r.from = at(0, -half)
-	line := newPath(r.from)
-	line.to('C', at(bulge, -half-8), at(bulge, half+8), at(headLength-1, half))
-	r.line = line.String()
-	head := newPath(at(0, half))
-	head.to('L', at(headLength, half-4), at(headLength, half+4))
-	r.head = head.String() + "z"
+	r.Line.to(at(0, -half))
+	r.Line.to(at(bulge, -half-8), at(bulge, half+8), at(headLength-1, half))
+	r.Head = headOf(at(0, half), at(headLength, half-4), at(headLength, half+4))
 	return r
 }
 
@@ -270,27 +253,15 @@ func (l *layout) extent(from []int) size {
 	return l.sized(from[last]+l.layerSize(last), across)
 }
 
-// A path is an SVG path under construction.
-type path struct{ text []byte }
-
-func newPath(from point) *path {
-	p := &path{}
-	p.to('M', from)
-	return p
-}
-
-// to appends a command with its points.
-func (p *path) to(command byte, points ...point) {
-	p.text = append(p.text, command)
-	for i, at := range points {
-		if i > 0 {
-			p.text = append(p.text, ' ')
-		}
-		p.text = strconv.AppendInt(p.text, int64(at.x), 10)
-		p.text = append(p.text, ' ')
-		p.text = strconv.AppendInt(p.text, int64(at.y), 10)
+// to adds a segment with its points.
+func (p *Path) to(points ...point) {
+	var s []int
+	for _, at := range points {
+		s = append(s, at.x, at.y)
 	}
+	*p = append(*p, s)
 }
 
-// String returns the path so far.
-func (p *path) String() string { return string(p.text) }
+func headOf(tip, left, right point) [6]int {
+	return [6]int{tip.x, tip.y, left.x, left.y, right.x, right.y}
+}

@@ -7,11 +7,12 @@ import (
 )
 
 // A picture is made in this order: scene (what is to be shown of the machine) decides colours
-// and texts, layout gives every state and edge its place, svg_draw measures and draws those,
-// svg_panel draws the round beside them and svg_legend explains only what the picture has.
-// Everything is measured before anything is placed, since the boxes make the layout and the
-// layout makes the card. Nothing depends on a font that has to be there: text.go estimates
-// widths, rather too large than too small.
+// and texts, label measures them, layout gives every state and edge its place: that is the
+// Drawing, which whoever draws for themselves gets, too. svg_draw draws it, svg_panel the round
+// beside it, and svg_legend explains only what the picture has. Everything is measured before
+// anything is placed, since the boxes make the layout and the layout makes the card. Nothing
+// depends on a font that has to be there: text.go estimates widths, rather too large than too
+// small.
 
 // Sizes of the card, in pixels.
 const (
@@ -28,14 +29,14 @@ const (
 // cut; their full text is in a <title>. A machine with too many states or
 // transitions for an orderly drawing is drawn as a grid without labels.
 func SVG(m *machine.Machine, v View) []byte {
-	d := newDrawing(newScene(m, v))
+	d := newCard(newScene(m, v))
 	var c canvas
 	c.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" font-family="%s">`,
-		d.card.w, d.card.h, d.card.w, d.card.h, fontFamily)
+		d.size.w, d.size.h, d.size.w, d.size.h, fontFamily)
 	c.add("<title>%s</title>", escapeXML(clean(m.Name())))
 	c.add("<desc>%s</desc>", escapeXML(d.describe()))
 	c.WriteString(style(d.noted()))
-	c.add(`<rect class="dg-card" x="0.5" y="0.5" width="%d" height="%d" rx="14"/>`, d.card.w-1, d.card.h-1)
+	c.add(`<rect class="dg-card" x="0.5" y="0.5" width="%d" height="%d" rx="14"/>`, d.size.w-1, d.size.h-1)
 	d.header(&c)
 	c.add(`<g transform="translate(%d %d)">`, d.diagram.x, d.diagram.y)
 	d.edges(&c)
@@ -44,85 +45,74 @@ func SVG(m *machine.Machine, v View) []byte {
 	if d.panel != nil {
 		d.panel.draw(&c, d.panelAt)
 	}
-	d.legend.draw(&c, pad, d.card.h-pad-d.legend.h+4)
+	d.legend.draw(&c, pad, d.size.h-pad-d.legend.h+4)
 	c.add("</svg>")
 	return c.Bytes()
 }
 
-// A drawing is a scene with the place of everything on the card.
-type drawing struct {
+// A card is a scene with its drawing and the place of everything around that.
+type card struct {
 	*scene
-	*picture
-	card     size
-	names    []nameBox
-	labels   []labelBox // by edge
+	*Drawing
+	size     size
 	tone     tone
-	diagram  point // where the picture begins
+	diagram  point // where the drawing begins
 	panel    *panel
-	panelAt  rect
+	panelAt  Box
 	legend   *legend
 	title    string
 	subtitle string
 }
 
-func newDrawing(s *scene) *drawing {
-	d := &drawing{scene: s, tone: toneOf(s.view.Status)}
-	d.names = make([]nameBox, len(s.marks))
-	for i := range d.names {
-		d.names[i] = s.nameBox(i)
-	}
-	d.labels = make([]labelBox, len(s.edges))
-	for i := range d.labels {
-		d.labels[i] = s.labelBox(i)
-	}
-	d.picture = s.layOut(d.names, d.labels)
+func newCard(s *scene) *card {
+	d := &card{scene: s, Drawing: s.draw(), tone: toneOf(s.view.Status)}
 	d.title = titleFont.cut(clean(s.m.Name()), 520)
 	d.subtitle = s.subtitle()
-	d.legend = s.newLegend(d.picture.plain)
+	d.legend = &legend{items: d.Legend}
 	d.compose()
 	return d
 }
 
 // compose puts diagram, panel and legend onto the card: the panel beside the
 // diagram if the card does not become too wide by that, else below.
-func (d *drawing) compose() {
+func (d *card) compose() {
 	head := titleFont.width(d.title)
 	if d.tone.words != "" {
 		head += 40 + labelFont.width(d.tone.words)*17/16
 	}
-	content := max(d.picture.w, head, leastWidth-2*pad)
-	bodyHeight := d.picture.h
+	content := max(d.Width, head, leastWidth-2*pad)
+	bodyHeight := d.Height
 	top := pad + header
 	room := content // for the diagram
-	if r := d.view.Round; r != nil && d.picture.w+betweenGap+sidePanel <= goodWidth {
+	if r := d.view.Round; r != nil && d.Width+betweenGap+sidePanel <= goodWidth {
 		d.panel = d.newPanel(sidePanel)
-		room = max(d.picture.w, content-betweenGap-sidePanel)
+		room = max(d.Width, content-betweenGap-sidePanel)
 		content = room + betweenGap + sidePanel
 		bodyHeight = max(bodyHeight, d.panel.h)
-		d.panelAt = rect{pad + content - sidePanel, top, sidePanel, d.panel.h}
+		d.panelAt = Box{pad + content - sidePanel, top, sidePanel, d.panel.h}
 	} else if r != nil {
 		d.panel = d.newPanel(content)
-		d.panelAt = rect{pad, top + bodyHeight + betweenGap, content, d.panel.h}
+		d.panelAt = Box{pad, top + bodyHeight + betweenGap, content, d.panel.h}
 		bodyHeight += betweenGap + d.panel.h
 	}
-	d.diagram = point{pad + (room-d.picture.w)/2, top}
+	d.diagram = point{pad + (room-d.Width)/2, top}
 	if d.panel == nil || room < content {
-		d.diagram.y += (bodyHeight - d.picture.h) / 2
+		d.diagram.y += (bodyHeight - d.Height) / 2
 	}
 	d.legend.arrange(content)
-	d.card = size{content + 2*pad, top + bodyHeight + betweenGap + d.legend.h + pad}
+	d.size = size{content + 2*pad, top + bodyHeight + betweenGap + d.legend.h + pad}
 }
 
-func (d *drawing) header(c *canvas) {
+func (d *card) header(c *canvas) {
 	c.text("title", pad, pad+18, d.title)
 	c.text("sub", pad, pad+40, d.subtitle)
 	if d.tone.words == "" || d.m.State(d.view.State) == nil {
 		return
 	}
 	w := labelFont.width(d.tone.words)*17/16 + 24
-	x := d.card.w - pad - w
+	x := d.size.w - pad - w
 	c.open(d.tone.class, "")
-	c.rect("chip", rect{x, pad - 2, w, 26}, 13)
+	c.rect("chip", Box{x, pad - 2, w, 26}, 13)
 	c.text("chiptext", x+w/2, pad+15, d.tone.words)
 	c.close()
 }
@@ -155,7 +145,7 @@ func plural(n int, word string) string {
 }
 
 // describe says in words what the picture shows, for those who do not see it.
-func (d *drawing) describe() string {
+func (d *card) describe() string {
 	text := fmt.Sprintf("State machine with %s. It begins in %s; its goal is %s.",
 		d.counts(), clean(d.m.Initial().Name), clean(d.m.Goal().Name))
 	if d.m.State(d.view.State) != nil {

@@ -77,10 +77,10 @@ func (p *panel) height() int {
 }
 
 // draw draws the panel into a box at least as high as the panel.
-func (p *panel) draw(c *canvas, box rect) {
+func (p *panel) draw(c *canvas, box Box) {
 	c.open("dg-round", "")
 	c.rect("panel", box, 10)
-	x, y := box.x+panelPad, box.y+panelPad+10
+	x, y := box.X+panelPad, box.Y+panelPad+10
 	c.text("small", x, y, p.heading)
 	y += 6
 	for _, line := range p.prompt {
@@ -95,10 +95,10 @@ func (p *panel) draw(c *canvas, box rect) {
 	width := (p.w - 2*panelPad - (p.columns-1)*cellGap) / p.columns
 	for i := range p.shown {
 		row, column := i/p.columns, i%p.columns
-		p.proposal(c, i, rect{x + column*(width+cellGap), y + row*cellHeight, width, cellHeight})
+		p.proposal(c, i, Box{x + column*(width+cellGap), y + row*cellHeight, width, cellHeight})
 	}
 	if len(p.verdict) > 0 {
-		p.drawVerdict(c, x, box.y+p.h-panelPad-panelLine*len(p.verdict)+4, p.w-2*panelPad)
+		p.drawVerdict(c, x, box.Y+p.h-panelPad-panelLine*len(p.verdict)+4, p.w-2*panelPad)
 	}
 	c.close()
 }
@@ -111,7 +111,7 @@ func (p *panel) caption() string {
 }
 
 // proposal draws who proposed what, and a bar for the weight.
-func (p *panel) proposal(c *canvas, i int, at rect) {
+func (p *panel) proposal(c *canvas, i int, at Box) {
 	x := &p.shown[i]
 	class, title := "dg-proposal", clean(x.Specialist)+" proposed "+clean(x.Transition)
 	switch {
@@ -125,23 +125,23 @@ func (p *panel) proposal(c *canvas, i int, at rect) {
 	if x.Human {
 		icon = personIcon
 	}
-	c.icon(at.x, at.y+2, icon)
-	c.text("text", at.x+iconRoom+4, at.y+14, textFont.cut(clean(x.Specialist), at.w-iconRoom-4-84))
+	c.icon(at.X, at.Y+2, icon)
+	c.text("text", at.X+iconRoom+4, at.Y+14, textFont.cut(clean(x.Specialist), at.W-iconRoom-4-84))
 	if x.Transition == "" {
-		c.text("sub", at.x+iconRoom+4, at.y+33, "not answered yet")
+		c.text("sub", at.X+iconRoom+4, at.Y+33, "not answered yet")
 	} else {
-		c.textEnd("sub", at.x+at.w, at.y+14, "weight "+x.Weight.Text2())
-		c.icon(at.x+iconRoom+4, at.y+22, arrowIcon)
-		c.text("strong", at.x+2*iconRoom+6, at.y+33, font{13, true}.cut(clean(x.Transition), at.w-2*iconRoom-6))
-		p.bar(c, rect{at.x + iconRoom + 4, at.y + 42, at.w - iconRoom - 4, 4}, int64(x.Weight))
+		c.textEnd("sub", at.X+at.W, at.Y+14, "weight "+x.Weight.Text2())
+		c.icon(at.X+iconRoom+4, at.Y+22, arrowIcon)
+		c.text("strong", at.X+2*iconRoom+6, at.Y+33, font{13, true}.cut(clean(x.Transition), at.W-2*iconRoom-6))
+		p.bar(c, Box{at.X + iconRoom + 4, at.Y + 42, at.W - iconRoom - 4, 4}, int64(x.Weight))
 	}
 	c.close()
 }
 
-func (p *panel) bar(c *canvas, at rect, weight int64) {
+func (p *panel) bar(c *canvas, at Box, weight int64) {
 	c.rect("track", at, 2)
-	if w := int(max(weight, 0) / (p.most / 1000) * int64(at.w) / 1000); w > 0 {
-		c.rect("bar", rect{at.x, at.y, max(w, 4), at.h}, 2)
+	if w := int(max(weight, 0) / (p.most / 1000) * int64(at.W) / 1000); w > 0 {
+		c.rect("bar", Box{at.X, at.Y, max(w, 4), at.H}, 2)
 	}
 }
 

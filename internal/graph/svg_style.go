@@ -90,13 +90,24 @@ func toneOf(status string) tone {
 	return tone{"dg-blue", labelFont.cut(flat(status), 160)}
 }
 
-// Icons are paths in a box of 14 by 14.
+// The icons, by the names that a [Drawing] has for them.
 const (
-	personIcon = "M7 6.4a2.7 2.7 0 1 0 0-5.4 2.7 2.7 0 0 0 0 5.4zM1.8 13c.5-3 2.5-4.4 5.2-4.4s4.7 1.4 5.2 4.4"
-	groupIcon  = "M5 6.4a2.4 2.4 0 1 0 0-4.8 2.4 2.4 0 0 0 0 4.8zM.8 12.8c.3-2.8 1.9-4.2 4.2-4.2s3.9 1.4 4.2 4.2M9.3 1.9a2.4 2.4 0 0 1 0 4.2M10.8 9c1.4.5 2.2 1.7 2.4 3.8"
-	robotIcon  = "M3.5 4.5h7a2 2 0 0 1 2 2v4.5a2 2 0 0 1-2 2h-7a2 2 0 0 1-2-2V6.5a2 2 0 0 1 2-2zM7 4.5V1.5M4.9 8.2v1.2M9.1 8.2v1.2"
-	lockIcon   = "M3 6.5h8v6.5H3zM4.7 6.5V4.2a2.3 2.3 0 0 1 4.6 0V6.5"
-	signIcon   = "M2 12.8h10M3 9.8v-2L9.2 1.6l2 2L5 9.8z"
-	checkIcon  = "M2.5 7.5l3.2 3.2L11.8 3.8"
-	arrowIcon  = "M2 7h10M8.5 3.5L12 7l-3.5 3.5"
+	personIcon = "person"
+	groupIcon  = "group"
+	robotIcon  = "robot"
+	lockIcon   = "lock"
+	signIcon   = "sign"
+	checkIcon  = "check"
+	arrowIcon  = "arrow"
 )
+
+// icons are paths in a box of 14 by 14.
+var icons = map[string]string{
+	personIcon: "M7 6.4a2.7 2.7 0 1 0 0-5.4 2.7 2.7 0 0 0 0 5.4zM1.8 13c.5-3 2.5-4.4 5.2-4.4s4.7 1.4 5.2 4.4",
+	groupIcon:  "M5 6.4a2.4 2.4 0 1 0 0-4.8 2.4 2.4 0 0 0 0 4.8zM.8 12.8c.3-2.8 1.9-4.2 4.2-4.2s3.9 1.4 4.2 4.2M9.3 1.9a2.4 2.4 0 0 1 0 4.2M10.8 9c1.4.5 2.2 1.7 2.4 3.8",
+	robotIcon:  "M3.5 4.5h7a2 2 0 0 1 2 2v4.5a2 2 0 0 1-2 2h-7a2 2 0 0 1-2-2V6.5a2 2 0 0 1 2-2zM7 4.5V1.5M4.9 8.2v1.2M9.1 8.2v1.2",
+	lockIcon:   "M3 6.5h8v6.5H3zM4.7 6.5V4.2a2.3 2.3 0 0 1 4.6 0V6.5",
+	signIcon:   "M2 12.8h10M3 9.8v-2L9.2 1.6l2 2L5 9.8z",
+	checkIcon:  "M2.5 7.5l3.2 3.2L11.8 3.8",
+	arrowIcon:  "M2 7h10M8.5 3.5L12 7l-3.5 3.5",
+}
