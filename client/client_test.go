@@ -784,8 +784,18 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		_, err := c.Switch(ctx, "m/1", "who/1", true)
 		return err
 	},
-	"list-trust":     func(ctx context.Context, c *client.Client) error { return first(c.Trust(ctx, "m/1", "s")) },
-	"get-trust":      func(ctx context.Context, c *client.Client) error { return first(c.TrustOf(ctx, "m/1", "who/1")) },
+	"list-trust": func(ctx context.Context, c *client.Client) error { return first(c.Trust(ctx, "m/1", "s")) },
+	"get-trust":  func(ctx context.Context, c *client.Client) error { return first(c.TrustOf(ctx, "m/1", "who/1")) },
+	"list-trust-history": func(ctx context.Context, c *client.Client) error {
+		return first(c.TrustHistory(ctx, "m/1", api.HistoryQuery{State: "s", SpecialistID: "who/1", By: "dates"}))
+	},
+	"get-calibration": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Calibration(ctx, "m/1", "s")
+		return err
+	},
+	"list-spend": func(ctx context.Context, c *client.Client) error {
+		return first(c.Spend(ctx, "m/1", api.SpendQuery{Since: "2026-01-01", Until: "2026-01-31", By: "day"}))
+	},
 	"list-alignment": func(ctx context.Context, c *client.Client) error { return first(c.Alignment(ctx, "m/1", "s")) },
 	"get-metrics": func(ctx context.Context, c *client.Client) error {
 		_, err := c.Metrics(ctx, "m/1", "s", 1.5)

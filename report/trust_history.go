@@ -44,6 +44,7 @@ type TrustPoint struct {
 	High      exact.Billionths `json:"high"`
 	SessionID string           `json:"sessionId,omitempty"`
 	RoundID   string           `json:"roundId,omitempty"`
+	Retracted bool             `json:"retracted,omitempty"` // the human has taken back what was decided in that round
 }
 
 // A TrustMark is a change beside the points.
@@ -143,7 +144,7 @@ func seriesOf(h *trust.History, s *runner.StateDeciding, m *planning.Participant
 	}
 	for _, p := range points {
 		low, high := trust.Interval(p.K, p.N)
-		t.Points = append(t.Points, TrustPoint{p.Index, p.At, p.Trust, p.K, p.N, p.Level, low, high, p.Session, p.Round})
+		t.Points = append(t.Points, TrustPoint{p.Index, p.At, p.Trust, p.K, p.N, p.Level, low, high, p.Session, p.Round, p.Retracted})
 	}
 	for _, v := range versions {
 		t.Marks = append(t.Marks, TrustMark{Kind: markVersion, Index: v.Index, At: v.At, Version: v.Version})

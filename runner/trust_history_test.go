@@ -87,7 +87,7 @@ func TestTrustHistory(t *testing.T) {
 		t.Errorf("lessons of another machine leave %+v", p)
 	}
 	b.ok(b.retract(s, rounds[1], "human"))
-	if p := of("open", "a").Points; len(p) != 5 || p[4].Index != 5 || p[4].K != 2 || p[4].N != 3 || p[4].RoundID != rounds[1] {
+	if p := of("open", "a").Points; len(p) != 5 || p[4].Index != 5 || p[4].K != 2 || p[4].N != 3 || p[4].RoundID != rounds[1] || !p[4].Retracted || p[3].Retracted {
 		t.Errorf("a ruling that is taken back leaves %+v", p)
 	}
 	if m := of("open", "human"); len(m.Marks) != 0 || !m.Human || len(m.Points) != 1 {

@@ -21,6 +21,8 @@ type Point struct {
 	Level   string
 	Session string // whose round it was, as the outcome names it; "" if that is not known
 	Round   string
+	// Retracted says that the human has taken back what was decided in Round.
+	Retracted bool
 }
 
 // A VersionMark is where a series goes on with another version of its specialist.
@@ -86,7 +88,7 @@ func (h *History) note(x *Lesson, o *Outcome, v Vote) {
 		h.series[key] = s
 	}
 	w := h.ledger.Word(Question{Machine: o.Machine, State: o.State, Options: o.Options, Votes: []Vote{v}})
-	s.add(Point{At: x.At, Trust: w.Trust, K: w.K, N: w.N, Level: w.Level, Session: o.Session, Round: o.Round}, v.Version)
+	s.add(Point{At: x.At, Trust: w.Trust, K: w.K, N: w.N, Level: w.Level, Session: o.Session, Round: o.Round, Retracted: x.Retracts != nil}, v.Version)
 }
 
 // An Axis is what a series is thinned along.

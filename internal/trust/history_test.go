@@ -57,7 +57,7 @@ func TestHistory(t *testing.T) {
 		note := func(o *trust.Outcome, v trust.Vote) {
 			w := l.Judge(trust.Question{Machine: o.Machine, State: o.State, Options: o.Options, Votes: []trust.Vote{v}}).Votes[0]
 			key := o.Machine + "|" + o.State + "|" + v.SpecialistID
-			p := trust.Point{Index: int64(len(want[key]) + 1), At: x.At, Trust: w.Trust, K: w.K, N: w.N, Level: w.Level, Session: o.Session, Round: o.Round}
+			p := trust.Point{Index: int64(len(want[key]) + 1), At: x.At, Trust: w.Trust, K: w.K, N: w.N, Level: w.Level, Session: o.Session, Round: o.Round, Retracted: x.Retracts != nil}
 			want[key] = append(want[key], p)
 			if points, _ := h.Series(o.Machine, o.State, v.SpecialistID, trust.ByDecisions); points[len(points)-1] != p {
 				t.Fatalf("the newest point of %s is %+v, want %+v", key, points[len(points)-1], p)
