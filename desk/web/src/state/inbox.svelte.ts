@@ -15,8 +15,8 @@ export interface Filters {
 }
 
 class Inbox {
-  items = $state<Item[]>([]);
-  waiting = $state<Item[]>([]); // not in the list yet
+  items = $state.raw<Item[]>([]);
+  waiting = $state.raw<Item[]>([]); // not in the list yet
   done = $state<Record<string, true>>({});
   changed = $state<Record<string, number>>({}); // how often, by question
   cursor = $state('');

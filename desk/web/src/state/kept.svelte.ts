@@ -1,3 +1,5 @@
+import { parse, stringify } from '../api/json';
+
 // What the browser keeps: settings for as long as it likes, under one name; drafts and who speaks
 // for as long as the tab is there. Signing out forgets all of it. A browser that keeps nothing
 // is one that forgets.
@@ -14,7 +16,7 @@ const defaults: Settings = { theme: 'system', hold: 3, keys: true, notify: false
 function read<T>(storage: Storage | undefined, name: string, or: T): T {
   try {
     const text = storage?.getItem('dialai.' + name);
-    return text ? (JSON.parse(text) as T) : or;
+    return text ? (parse(text) as T) : or;
   } catch {
     return or;
   }
@@ -23,7 +25,7 @@ function read<T>(storage: Storage | undefined, name: string, or: T): T {
 function write(storage: Storage | undefined, name: string, value: unknown): void {
   try {
     if (value === undefined) storage?.removeItem('dialai.' + name);
-    else storage?.setItem('dialai.' + name, JSON.stringify(value));
+    else storage?.setItem('dialai.' + name, stringify(value));
   } catch {
     // it is full, or refused
   }
