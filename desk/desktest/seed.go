@@ -1,6 +1,7 @@
 package desktest
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,7 +64,8 @@ var (
 
 // Proposed is a proposal of bot or rob, with what they say of it.
 func Proposed(who, transition, reasoning string) string {
-	return fmt.Sprintf(`{"specialistId":%q,"transitionName":%q,"reasoning":%q}`, who, transition, reasoning)
+	said, _ := json.Marshal(map[string]string{"specialistId": who, "transitionName": transition, "reasoning": reasoning}) // texts can be written
+	return string(said)
 }
 
 // Reason is what bot says wherever it is withheld: it must not be seen.

@@ -1,4 +1,5 @@
 import workerURL from './worker.ts?sharedworker&url';
+import { heard } from '../api/client';
 import { Hub, type Ask, type Tell } from './hub';
 import type { StreamEvent } from './sse';
 
@@ -46,7 +47,11 @@ class Live {
 
   #heard = (tell: Tell): void => {
     if (tell.kind === 'signedOut') return this.#signedOut();
-    if (tell.kind === 'state') this.state = tell.state;
+    if (tell.kind === 'state') {
+      if (tell.state === 'live') heard.reached(true);
+      else if (tell.state === this.state && tell.state === 'reconnecting') heard.reached(false); // once is no sign
+      this.state = tell.state;
+    }
     for (const f of this.#followers.get(tell.topic) ?? []) {
       if (tell.kind === 'event') f.event(tell.event);
       else if (tell.kind === 'reset') f.reset();

@@ -78,4 +78,9 @@ export const drafts = {
   of: (question: string): Draft | undefined => read<Draft | undefined>(tab(), 'draft.' + question, undefined),
   keep: (question: string, draft: Draft): void => write(tab(), 'draft.' + question, draft),
   drop: (question: string): void => write(tab(), 'draft.' + question, undefined),
+  /** What was being held as the tab was closed, by its question. */
+  unsent: (): Record<string, string> => {
+    const names = Object.keys(tab() ?? {}).filter((name) => name.startsWith('dialai.draft.')).map((name) => name.slice('dialai.draft.'.length));
+    return Object.fromEntries(names.flatMap((name) => (drafts.of(name)?.unsent ? [[name, drafts.of(name)?.unsent ?? '']] : [])));
+  },
 };
