@@ -69,8 +69,8 @@ func TestServed(t *testing.T) {
 		{"GET", "/desk/q/x.1", "*/*", "200 "},
 		{"GET", "/desk/assets/none.js", "*/*", "404 "},
 		{"POST", "/desk/inbox", "*/*", "405 "},
-		{"POST", "/desk/session", "*/*", "400 "},
-		{"DELETE", "/desk/session", "*/*", "204 "},
+		{"POST", "/desk/session", "*/*", "415 "},
+		{"DELETE", "/desk/session", "*/*", "401 "},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), c.method, s.URL+c.path, nil)
 		if err != nil {

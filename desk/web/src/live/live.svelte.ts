@@ -13,15 +13,18 @@ class Live {
   #followers = new Map<string, Set<Follower>>();
   #say: ((ask: Ask & { lock?: string }) => void) | undefined;
   #signedOut = (): void => {};
+  #token = '';
 
   /** Begins, or goes on with another token. */
   begin(token: string, signedOut: () => void): void {
     this.#signedOut = signedOut;
+    this.#token = token;
     if (!this.#say) {
       this.#say = this.#worker() ?? this.#leader() ?? this.#alone();
       const lock = 'dialai-tab-' + crypto.randomUUID();
-      void navigator.locks?.request(lock, () => new Promise(() => {}));
-      this.#say({ kind: 'hello', token, lock });
+      this.#say({ kind: 'hello', token });
+      const say = this.#say;
+      void navigator.locks?.request(lock, () => (say({ kind: 'hello', token: this.#token, lock }), new Promise(() => {}))); // not before it is held: whoever gets it takes this tab to be gone
       for (const topic of this.#followers.keys()) this.#say({ kind: 'follow', topic }); // asked for before there was anybody to ask
     } else this.#say({ kind: 'hello', token });
     addEventListener('pagehide', () => this.#say?.({ kind: 'bye' }), { once: true });
