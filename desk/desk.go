@@ -16,6 +16,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -118,10 +119,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func acceptsGzip(header string) bool {
 	for part := range strings.SplitSeq(header, ",") {
-		coding, q, _ := strings.Cut(strings.TrimSpace(part), ";")
-		if strings.EqualFold(strings.TrimSpace(coding), "gzip") && !strings.HasPrefix(strings.ReplaceAll(q, " ", ""), "q=0") {
-			return true
+		coding, weight, _ := strings.Cut(part, ";")
+		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			continue
 		}
+		text, given := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
+		q, err := strconv.ParseFloat(text, 64)
+		return !given || err == nil && q > 0
 	}
 	return false
 }

@@ -12,7 +12,7 @@ function sources(): Plugin {
   const add = (dir: string) => {
     for (const name of readdirSync(join(root, dir)).sort()) {
       const path = dir ? `${dir}/${name}` : name;
-      if (name === 'node_modules' || name === 'schema.d.ts' || name.startsWith('.')) continue;
+      if (name === 'node_modules' || name === 'schema.d.ts' || name.startsWith('.') || name.endsWith('.test.ts')) continue;
       if (statSync(join(root, path)).isDirectory()) add(path);
       else sums[path] = createHash('sha256').update(readFileSync(join(root, path))).digest('hex');
     }
@@ -22,6 +22,7 @@ function sources(): Plugin {
     apply: 'build',
     closeBundle() {
       add('');
+      sums['openapi.json'] = createHash('sha256').update(readFileSync(join(root, '../../docs/openapi.json'))).digest('hex');
       writeFileSync(join(root, '../dist/build.json'), JSON.stringify(sums, null, 1) + '\n');
     },
   };

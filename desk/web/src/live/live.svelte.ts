@@ -1,4 +1,5 @@
 import workerURL from './worker.ts?sharedworker&url';
+import { heard } from '../api/client';
 import { Hub, type Ask, type Tell } from './hub';
 import type { StreamEvent } from './sse';
 
@@ -12,15 +13,18 @@ class Live {
   #followers = new Map<string, Set<Follower>>();
   #say: ((ask: Ask & { lock?: string }) => void) | undefined;
   #signedOut = (): void => {};
+  #token = '';
 
   /** Begins, or goes on with another token. */
   begin(token: string, signedOut: () => void): void {
     this.#signedOut = signedOut;
+    this.#token = token;
     if (!this.#say) {
       this.#say = this.#worker() ?? this.#leader() ?? this.#alone();
       const lock = 'dialai-tab-' + crypto.randomUUID();
-      void navigator.locks?.request(lock, () => new Promise(() => {}));
-      this.#say({ kind: 'hello', token, lock });
+      this.#say({ kind: 'hello', token });
+      const say = this.#say;
+      void navigator.locks?.request(lock, () => (say({ kind: 'hello', token: this.#token, lock }), new Promise(() => {}))); // not before it is held: whoever gets it takes this tab to be gone
       for (const topic of this.#followers.keys()) this.#say({ kind: 'follow', topic }); // asked for before there was anybody to ask
     } else this.#say({ kind: 'hello', token });
     addEventListener('pagehide', () => this.#say?.({ kind: 'bye' }), { once: true });
@@ -46,7 +50,11 @@ class Live {
 
   #heard = (tell: Tell): void => {
     if (tell.kind === 'signedOut') return this.#signedOut();
-    if (tell.kind === 'state') this.state = tell.state;
+    if (tell.kind === 'state') {
+      if (tell.state === 'live') heard.reached(true);
+      else if (tell.state === this.state && tell.state === 'reconnecting') heard.reached(false); // once is no sign
+      this.state = tell.state;
+    }
     for (const f of this.#followers.get(tell.topic) ?? []) {
       if (tell.kind === 'event') f.event(tell.event);
       else if (tell.kind === 'reset') f.reset();

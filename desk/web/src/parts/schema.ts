@@ -1,4 +1,4 @@
-import { kindOf } from '../api/json';
+import { kindOf, stringify } from '../api/json';
 
 // Which field a form has for a schema. What has none is written as JSON, beside its schema.
 
@@ -61,8 +61,8 @@ export function fieldOf(schema: unknown, depth = 0): Field {
 /** The values among which one is chosen, with what they are called. */
 export function choicesOf(s: Schema): { value: unknown; title: string }[] {
   const plain = (v: unknown) => ['string', 'number', 'boolean'].includes(kindOf(v));
-  if (s.enum?.length && s.enum.every(plain)) return s.enum.map((value) => ({ value, title: String(value) }));
-  if (s.oneOf?.length && s.oneOf.every((o) => 'const' in o && plain(o.const))) return s.oneOf.map((o) => ({ value: o.const, title: o.title ?? String(o.const) }));
+  if (s.enum?.length && s.enum.every(plain)) return s.enum.map((value) => ({ value, title: kindOf(value) === 'number' ? stringify(value) : String(value) }));
+  if (s.oneOf?.length && s.oneOf.every((o) => 'const' in o && plain(o.const))) return s.oneOf.map((o) => ({ value: o.const, title: o.title ?? (kindOf(o.const) === 'number' ? stringify(o.const) : String(o.const)) }));
   return [];
 }
 
@@ -75,15 +75,4 @@ export function defaultOf(schema: unknown): unknown {
   if (fieldOf(s) !== 'object') return undefined;
   const members = Object.entries(s.properties ?? {}).map(([name, of]) => [name, defaultOf(of)] as const).filter(([, v]) => v !== undefined);
   return members.length > 0 ? Object.fromEntries(members) : undefined;
-}
-
-/** The paths of what is missing in a value, as JSON pointers; [] if nothing is. */
-export function missing(schema: unknown, value: unknown, at = ''): string[] {
-  if (kindOf(schema) !== 'object') return [];
-  const s = schema as Schema;
-  if (fieldOf(s) !== 'object') return [];
-  const have = kindOf(value) === 'object' ? (value as Record<string, unknown>) : {};
-  const list = (s.required ?? []).filter((name) => have[name] === undefined || have[name] === '').map((name) => `${at}/${name}`);
-  for (const [name, of] of Object.entries(s.properties ?? {})) if (have[name] !== undefined) list.push(...missing(of, have[name], `${at}/${name}`));
-  return list;
 }

@@ -18,8 +18,8 @@ export const everything: Filters = { machine: '', state: '', mine: false };
 
 class Inbox {
   opened: (question: Item) => void = () => {}; // is told of each that comes to wait
-  items = $state<Item[]>([]);
-  waiting = $state<Item[]>([]); // not in the list yet
+  items = $state.raw<Item[]>([]);
+  waiting = $state.raw<Item[]>([]); // not in the list yet
   done = $state<Record<string, true>>({});
   changed = $state<Record<string, number>>({}); // how often, by question
   cursor = $state('');

@@ -1,3 +1,5 @@
+import { parse, stringify } from '../api/json';
+
 // What the browser keeps: settings for as long as it likes, under one name; drafts and who speaks
 // for as long as the tab is there. Signing out forgets all of it. A browser that keeps nothing
 // is one that forgets.
@@ -14,7 +16,7 @@ const defaults: Settings = { theme: 'system', hold: 3, keys: true, notify: false
 function read<T>(storage: Storage | undefined, name: string, or: T): T {
   try {
     const text = storage?.getItem('dialai.' + name);
-    return text ? (JSON.parse(text) as T) : or;
+    return text ? (parse(text) as T) : or;
   } catch {
     return or;
   }
@@ -23,7 +25,7 @@ function read<T>(storage: Storage | undefined, name: string, or: T): T {
 function write(storage: Storage | undefined, name: string, value: unknown): void {
   try {
     if (value === undefined) storage?.removeItem('dialai.' + name);
-    else storage?.setItem('dialai.' + name, JSON.stringify(value));
+    else storage?.setItem('dialai.' + name, stringify(value));
   } catch {
     // it is full, or refused
   }
@@ -76,4 +78,9 @@ export const drafts = {
   of: (question: string): Draft | undefined => read<Draft | undefined>(tab(), 'draft.' + question, undefined),
   keep: (question: string, draft: Draft): void => write(tab(), 'draft.' + question, draft),
   drop: (question: string): void => write(tab(), 'draft.' + question, undefined),
+  /** What was being held as the tab was closed, by its question. */
+  unsent: (): Record<string, string> => {
+    const names = Object.keys(tab() ?? {}).filter((name) => name.startsWith('dialai.draft.')).map((name) => name.slice('dialai.draft.'.length));
+    return Object.fromEntries(names.flatMap((name) => (drafts.of(name)?.unsent ? [[name, drafts.of(name)?.unsent ?? '']] : [])));
+  },
 };

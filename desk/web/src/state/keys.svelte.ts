@@ -8,6 +8,7 @@ import { kept } from './kept.svelte';
 export interface Binding {
   keys: string[];
   does: Key;
+  dialog?: boolean; // while one is open, when all else is dead
   run: (key: string) => boolean | void; // false: it is not for it
 }
 
@@ -35,8 +36,9 @@ class Keys {
     if (key === 'Enter' && on?.matches?.('button, a, summary, input, select')) return;
     const letter = key.length === 1;
     if (letter && !kept.settings.keys) return;
-    if (on?.closest?.('dialog') && key !== 'Escape') return;
-    if (key === 'g') {
+    const dialog = document.querySelector('dialog[open]') !== null;
+    if (dialog && key === 'Escape') return; // closes it
+    if (key === 'g' && !dialog) {
       this.#go = Date.now();
       return;
     }
@@ -44,7 +46,7 @@ class Keys {
     this.#go = 0;
     for (const layer of [...this.layers].reverse()) {
       for (const b of layer) {
-        if (b.keys.includes(key) && b.run(key) !== false) {
+        if ((b.dialog ?? false) === dialog && b.keys.includes(key) && b.run(key) !== false) {
           e.preventDefault();
           return;
         }

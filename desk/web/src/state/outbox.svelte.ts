@@ -1,6 +1,7 @@
 import { call, Problem, Unreachable } from '../api/client';
 import { kindOf } from '../api/json';
 import type { Explanation, Item, Ruled } from '../api/types';
+import { becameOf } from './became';
 import { inbox } from './inbox.svelte';
 import { drafts, kept } from './kept.svelte';
 
@@ -43,14 +44,18 @@ class Outbox {
   held = $state<Held[]>([]);
   outcome = $state<Outcome>();
   refused = $state<Record<string, Refusal>>({});
+  told = $state<Record<string, string>>({}); // of words that were not taken: what they were about
+  unsent = $state(drafts.unsent());
   now = $state(Date.now());
+  readonly given = new Set<string>(); // questions on which there is a word: whose claim goes with them
   #timer: ReturnType<typeof setInterval> | undefined;
 
   /** Holds a word back, and sends it when its time has come. */
   hold(word: Word, seconds: number): void {
     const id = word.question.questionId;
     this.#forget(id);
-    drafts.keep(id, { digest: word.question.digest, choice: word.transition, reason: word.reason, payload: word.payload, unsent: word.question.subject || word.question.prompt });
+    this.given.add(id);
+    drafts.keep(id, { digest: word.question.digest, choice: word.transition, reason: word.reason, payload: word.payload, unsent: about(word.question) });
     const held = { ...word, id: crypto.randomUUID(), until: Date.now() + seconds * 1000 };
     this.held = [...this.held, held];
     if (seconds <= 0) void this.send(held.id);
@@ -71,6 +76,7 @@ class Outbox {
     const held = id ? this.held.find((h) => h.id === id) : this.held.at(-1);
     if (!held) return;
     this.held = this.held.filter((h) => h !== held);
+    this.given.delete(held.question.questionId);
     drafts.keep(held.question.questionId, { digest: held.question.digest, choice: held.transition, reason: held.reason, payload: held.payload });
     return held;
   }
@@ -86,7 +92,16 @@ class Outbox {
       return;
     }
     drafts.keep(question, { digest: held.question.digest, choice: held.transition, reason: held.reason, payload: held.payload });
+    this.given.delete(question);
     this.refused = { ...this.refused, [question]: refused };
+    this.told = { ...this.told, [question]: about(held.question) };
+  }
+
+  /** Whoever has read what became of a word need not be told again. */
+  heard(question: string): void {
+    const without = (of: Record<string, string>) => Object.fromEntries(Object.entries(of).filter(([id]) => id !== question));
+    this.told = without(this.told);
+    this.unsent = without(this.unsent);
   }
 
   /** Sends a word, and returns why it was not taken. */
@@ -103,8 +118,12 @@ class Outbox {
         await this.#learn(word, ruled);
         return undefined;
       } catch (error) {
-        if (error instanceof Unreachable && attempt < 2) continue;
-        return refusalOf(error);
+        if (error instanceof Unreachable && attempt < 2) {
+          await new Promise((again) => setTimeout(again, 300));
+          continue;
+        }
+        const refused = refusalOf(error);
+        return refused.kind === 'decided' ? { kind: 'decided', what: await becameOf(q.questionId) } : refused;
       }
     }
   }
@@ -135,6 +154,8 @@ class Outbox {
     this.refused = rest;
   }
 }
+
+const about = (q: Item): string => q.subject || q.prompt || q.state;
 
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Unreachable) return { kind: 'offline' };

@@ -50,9 +50,17 @@ export function moment(at: string): string {
   return Number.isNaN(ms) ? at : dates.format(ms);
 }
 
-const marks: Record<string, string> = { '\u0000': '␀', '\t': '\t', '\n': '\n', '\r': '␍', '\u001b': '␛', '\u007f': '␡' };
+// What is seen of characters that a terminal or a browser would obey, or not show: the command line
+// hides the same ones. Joiners stay, which scripts and pictures are made of.
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0]/gu;
+const stay = '\t\n\u200c\u200d';
 
 /** A text from elsewhere: what would be obeyed and not seen is a visible mark. */
 export function clean(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g, (c) => marks[c] ?? `⟨U+${c.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}⟩`);
+  return text.replace(unseen, (c) => {
+    const code = c.codePointAt(0) ?? 0;
+    if (stay.includes(c)) return c;
+    if (code < 0x20 || code === 0x7f) return String.fromCodePoint(code === 0x7f ? 0x2421 : 0x2400 + code);
+    return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`;
+  });
 }

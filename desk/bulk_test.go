@@ -1,0 +1,87 @@
+package desk_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/desk/desktest"
+)
+
+// selected selects the first n questions of the list, by keys.
+func selected(p *desktest.Page, n int) {
+	p.Helper()
+	p.Press("x")
+	for range n - 1 {
+		was := p.Path()
+		p.Press("Shift+ArrowDown")
+		p.Wait(`location.pathname !== %s`, was)
+	}
+	p.Wait(`document.querySelectorAll("li input:checked").length === %s`, n)
+}
+
+// TestBulk: one answer goes to exactly those that the dialog lists; of 14 of which another client
+// has decided three meanwhile eleven are decided, and the dialog says so.
+func TestBulk(t *testing.T) {
+	s := desktest.Serve(t)
+	list := starts(s, alone, 16)
+	p := desktest.Open(s, "carol", "/desk/inbox")
+	p.Expect("409 /v1/sessions/")
+	selected(p, 14)
+	p.Press("b")
+	p.Wait(`document.querySelectorAll("dialog[open] [data-bulk]").length === 14`)
+	p.Says("Decide these 14")
+	for i, v := range list[:3] {
+		s.Decide("dave", v.SessionID, []string{"refuse", "pay", "refuse"}[i])
+	}
+	p.Press("1", "Enter")
+	p.Wait(`[...document.querySelectorAll("[data-bulk] td:last-child")].every((c) => c.innerText !== "" && c.innerText !== "waits")`)
+	outcomes := desktest.Eval[map[string]string](p, `Object.fromEntries([...document.querySelectorAll("[data-bulk]")].map((r) => [r.dataset.bulk, r.querySelector("td:last-child").innerText]))`)
+	counts := map[string]int{}
+	for i, v := range list {
+		now := s.Session(v.SessionID)
+		said := outcomes[v.Question.QuestionID]
+		counts[strings.SplitN(said, ":", 2)[0]]++
+		want := map[bool]string{true: "decided"}[len(now.History) == 1 && now.History[0].TransitionName == "pay" && i >= 3]
+		if want == "" && i < 3 {
+			want = "changed"
+		}
+		if !strings.HasPrefix(said, want) || i >= 14 && said != "" || i >= 14 && len(now.History) != 0 {
+			t.Errorf("%s is %s, %+v, and the dialog says %q", v.Subject, now.Status, now.History, said)
+		}
+	}
+	if got := fmt.Sprint(counts); got != "map[:2 changed meanwhile:3 decided:11]" {
+		t.Errorf("the dialog says %s", got)
+	}
+	decided(t, s, list[1].SessionID, "pay") // by dave
+	p.Press("Escape")
+	p.Wait(`!document.querySelector("dialog")`)
+}
+
+// TestBulkRefuses: what is withheld, final or of another state is not decided in bulk.
+func TestBulkRefuses(t *testing.T) {
+	for _, pair := range [][2]desktest.Machine{{alone, desktest.Plain}, {desktest.Collapsing, desktest.Collapsing}} {
+		s := desktest.Serve(t)
+		for _, m := range pair {
+			starts(s, m, 1)
+		}
+		p := desktest.Open(s, "carol", "/desk/inbox")
+		selected(p, 2)
+		p.Press("b")
+		p.Says("can be decided at once, if nothing is withheld")
+		p.Press("1", "Enter")
+		p.Wait(`!document.querySelector("dialog button.main")`)
+		p.Press("Escape")
+	}
+	s := desktest.Serve(t)
+	list := starts(s, desktest.Irreversible, 2)
+	p := desktest.Open(s, "carol", "/desk/inbox")
+	selected(p, 2)
+	p.Press("b")
+	p.Wait(`document.querySelector("dialog[open] [data-choice=keep]") && !document.querySelector("dialog [data-choice=erase]")`)
+	p.Press("1", "Enter")
+	p.Wait(`[...document.querySelectorAll("[data-bulk] td:last-child")].every((c) => c.innerText === "decided")`)
+	for _, v := range list {
+		decided(t, s, v.SessionID, "keep")
+	}
+}

@@ -1,0 +1,355 @@
+package desktest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdpage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// patience is how long a page may take to come to what is waited for.
+const patience = 20 * time.Second
+
+// A Page is a tab that shows the desk to somebody. At its end the test fails for each thing that the
+// browser complained of: errors and exceptions of scripts, reports of the policy, dialogs, requests to
+// elsewhere, and answers of 400 and above that [Page.Expect] does not name.
+type Page struct {
+	*testing.T
+	server *Server
+	ctx    context.Context
+
+	mu       sync.Mutex
+	problems []string
+	expected []string
+	bodies   map[network.RequestID]*body
+	reading  sync.WaitGroup
+}
+
+// A body is an answer to a page.
+type body struct{ url, text string }
+
+// watching is what a page is given before its own scripts: what its worker tells it is kept.
+const watching = `(() => {
+	globalThis.heard = [];
+	const Real = globalThis.SharedWorker;
+	globalThis.SharedWorker = class extends Real {
+		constructor(...given) {
+			super(...given);
+			this.port.addEventListener("message", (m) => globalThis.heard.push(JSON.stringify(m.data)));
+		}
+	};
+})()`
+
+// Open opens a tab of a browser of its own, in which somebody has signed in with a ticket ("" has
+// not), at a path below /desk/.
+func Open(s *Server, who, path string) *Page {
+	s.Helper()
+	return s.open(one.begin(s.T), who, path, chromedp.WithNewBrowserContext())
+}
+
+// Tab opens another tab of the same browser.
+func (p *Page) Tab(path string) *Page {
+	p.Helper()
+	return p.server.open(p.ctx, "", path)
+}
+
+func (s *Server) open(in context.Context, who, path string, options ...chromedp.ContextOption) *Page {
+	s.Helper()
+	ctx, end := chromedp.NewContext(in, options...)
+	p := &Page{T: s.T, server: s, ctx: ctx, bodies: map[network.RequestID]*body{}}
+	s.Cleanup(func() {
+		p.reading.Wait()
+		end()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, problem := range p.problems {
+			p.Errorf("the browser complains: %s", problem)
+		}
+	})
+	must := func(err error) {
+		p.Helper()
+		if err != nil {
+			p.Fatal(err)
+		}
+	}
+	must(chromedp.Do(ctx))
+	must(chromedp.Listen(ctx, p.hear))
+	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	must(err)
+	_, err = chromedp.Call(ctx, log.Enable, cdp.Empty{})
+	must(err)
+	_, err = chromedp.Call(ctx, audits.Enable, cdp.Empty{})
+	must(err)
+	_, err = chromedp.Call(ctx, cdpage.AddScriptToEvaluateOnNewDocument, cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: watching})
+	must(err)
+	p.Size(1280, 900)
+	if who == "" {
+		p.Expect("401 /v1")
+	} else {
+		path += "#t=" + s.Ticket(who)
+	}
+	p.Visit(path)
+	return p
+}
+
+// Ticket makes a ticket with which somebody signs in, once.
+func (s *Server) Ticket(who string) string {
+	s.Helper()
+	var made struct{ Ticket string }
+	s.Call(who, 201, "POST", "/v1/tickets", `{"for":"desk"}`, &made)
+	return made.Ticket
+}
+
+func (p *Page) hear(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	complain := func(format string, args ...any) { p.problems = append(p.problems, fmt.Sprintf(format, args...)) }
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		text := e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			text += " " + e.ExceptionDetails.Exception.Description
+		}
+		complain("exception: %s", text)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning || e.Type == runtime.ConsoleAPICalledTypeAssert {
+			var said []string
+			for _, a := range e.Args {
+				said = append(said, string(a.Value)+a.Description)
+			}
+			complain("console: %s", strings.Join(said, " "))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Source != log.EntrySourceNetwork && (e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning) {
+			complain("log: %s %s", e.Entry.Text, e.Entry.URL)
+		}
+	case *audits.EventIssueAdded:
+		if text, _ := json.Marshal(e.Issue); e.Issue.Code == "ContentSecurityPolicyIssue" {
+			complain("policy: %s", text)
+		}
+	case *cdpage.EventJavascriptDialogOpening:
+		complain("dialog: %s", e.Message)
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(e.Request.URL, p.server.URL+"/") && !strings.HasPrefix(e.Request.URL, "data:") { // pictures of the browser's own
+			complain("request to elsewhere: %s", e.Request.URL)
+		}
+	case *network.EventResponseReceived:
+		p.bodies[e.RequestID] = &body{url: e.Response.URL}
+		if said := fmt.Sprintf("%d %s", e.Response.Status, strings.TrimPrefix(e.Response.URL, p.server.URL)); e.Response.Status >= 400 && !p.isExpected(said) {
+			complain("answer: %s", said)
+		}
+	case *network.EventLoadingFinished:
+		if at := p.bodies[e.RequestID]; at != nil {
+			p.reading.Go(func() {
+				got, err := chromedp.Call(p.ctx, network.GetResponseBody, network.GetResponseBodyParams{RequestID: e.RequestID})
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if err == nil {
+					at.text = string(got.Body)
+				}
+			})
+		}
+	}
+}
+
+func (p *Page) isExpected(said string) bool {
+	for _, prefix := range p.expected {
+		if strings.HasPrefix(said, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Expect says which answers of 400 and above are part of the test: how they begin, as "409 /v1/inbox/".
+func (p *Page) Expect(answers ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expected = append(p.expected, answers...)
+}
+
+// Heard is all that the page has been told since it was opened: answers of the API, and what its
+// worker has passed on.
+func (p *Page) Heard() string {
+	p.Helper()
+	p.reading.Wait()
+	worker := Eval[string](p, `JSON.stringify(globalThis.heard)`)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all strings.Builder
+	for _, b := range p.bodies {
+		if !strings.Contains(b.url, "/desk/assets/") {
+			all.WriteString(b.url + "\n" + b.text + "\n")
+		}
+	}
+	return all.String() + worker
+}
+
+// Visit shows a path, as of an address that somebody has typed, and waits until it has loaded.
+func (p *Page) Visit(path string) {
+	p.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.Navigate(p.server.URL+path)); err != nil {
+		p.Fatalf("%s: %v", path, err)
+	}
+	p.Settled()
+}
+
+// Settled waits until the page is not busy.
+func (p *Page) Settled() {
+	p.Helper()
+	p.Wait(`document.querySelector("main")?.getAttribute("aria-busy") === "false" && !document.querySelector("[data-state=loading]")`)
+}
+
+// Size sets how large the window is.
+func (p *Page) Size(width, height int64) {
+	p.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.EmulateViewport(width, height)); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// Dark has the system be dark, or light.
+func (p *Page) Dark(is bool) {
+	p.Helper()
+	value := map[bool]string{true: "dark", false: "light"}[is]
+	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}}}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// Eval is what a script comes to in a page, once it is known.
+func Eval[T any](p *Page, script string, args ...any) T {
+	p.Helper()
+	for i, arg := range args {
+		text, err := json.Marshal(arg)
+		if err != nil {
+			p.Fatal(err)
+		}
+		args[i] = string(text)
+	}
+	if len(args) > 0 {
+		script = fmt.Sprintf(script, args...)
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, 3*patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.Fatalf("%s: %v", script, err)
+	}
+	return v
+}
+
+// Wait waits until an expression holds in the page.
+func (p *Page) Wait(expression string, args ...any) {
+	p.Helper()
+	for i, arg := range args {
+		text, err := json.Marshal(arg)
+		if err != nil {
+			p.Fatal(err)
+		}
+		args[i] = string(text)
+	}
+	if len(args) > 0 {
+		expression = fmt.Sprintf(expression, args...)
+	}
+	saw := Eval[string](p, fmt.Sprintf(`new Promise((done) => {
+		const end = performance.now() + %d;
+		const look = () => {
+			try { if (%s) return done(""); } catch { /* not yet */ }
+			if (performance.now() > end) return done(location.href + "\n" + document.body.innerText);
+			setTimeout(look, 15);
+		};
+		look();
+	})`, patience.Milliseconds(), expression))
+	if saw != "" {
+		p.shot("failed")
+		p.Fatalf("it does not come to %s, at\n%s", expression, saw)
+	}
+}
+
+// Says waits until the page has a text.
+func (p *Page) Says(text string) {
+	p.Helper()
+	p.Wait(`document.body.innerText.includes(%s)`, text)
+}
+
+// Text is what somebody reads there.
+func (p *Page) Text() string {
+	p.Helper()
+	return Eval[string](p, `document.body.innerText`)
+}
+
+// names are those of keys that write nothing.
+var names = map[string]string{"Enter": kb.Enter, "Escape": kb.Escape, "Tab": kb.Tab, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp, "Space": " ", "Backspace": kb.Backspace, "End": kb.End, "Home": kb.Home}
+
+// Press presses keys, one after the other, by their names: a, 1, Enter, Shift+ArrowDown.
+func (p *Page) Press(keys ...string) {
+	p.Helper()
+	for _, key := range keys {
+		var modifiers []chromedp.Modifier
+		for name, m := range map[string]chromedp.Modifier{"Shift+": chromedp.ModifierShift, "Ctrl+": chromedp.ModifierCtrl} {
+			if rest, has := strings.CutPrefix(key, name); has {
+				key, modifiers = rest, append(modifiers, m)
+			}
+		}
+		if name, has := names[key]; has {
+			key = name
+		}
+		p.key(key, modifiers...)
+	}
+}
+
+func (p *Page) key(key string, modifiers ...chromedp.Modifier) {
+	p.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...))); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// Type types a text where the focus is.
+func (p *Page) Type(text string) { p.Helper(); p.key(text) }
+
+// Reach goes on with Tab until what has the focus matches a selector.
+func (p *Page) Reach(selector string) {
+	p.Helper()
+	for range 200 {
+		if Eval[bool](p, `document.activeElement?.matches(%s) ?? false`, selector) {
+			return
+		}
+		p.Press("Tab")
+	}
+	p.Fatalf("Tab does not come to %s, at\n%s", selector, p.Text())
+}
+
+// Path is where the page is, below the server's address.
+func (p *Page) Path() string {
+	p.Helper()
+	u, err := url.Parse(Eval[string](p, `location.href`))
+	if err != nil {
+		p.Fatal(err)
+	}
+	return u.RequestURI()
+}
+
+// Close closes the tab, as somebody does.
+func (p *Page) Close() {
+	p.Helper()
+	p.reading.Wait()
+	if err := chromedp.Cancel(p.ctx); err != nil {
+		p.Fatal(err)
+	}
+}

@@ -1,1 +1,0 @@
-import{Y as e,at as t,ot as n,st as r}from"./text-BI0UPWAq.js";var i=new class{#e=0;#t=r(t(Date.now()));get now(){return e(this.#t)}set now(e){n(this.#t,e,!0)}constructor(){setInterval(()=>this.tick(),1e3)}tick(){this.now=Date.now()+this.#e}heard(e){let t=e-Date.now();Math.abs(t-this.#e)>1500&&(this.#e=t),this.tick()}};export{i as t};

@@ -1,0 +1,154 @@
+package desk_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/desk/desktest"
+)
+
+// What is done with keys alone: no test here has a mouse.
+
+// TestSignIn: who has a key types it, and is where they wanted to be; the key stays nowhere.
+func TestSignIn(t *testing.T) {
+	s := desktest.Serve(t)
+	v := s.Start(alone.JSON(), `{"n":1}`)
+	p := desktest.Open(s, "", question(v))
+	p.Expect("401 /desk/session")
+	p.Says("server-key")
+	p.Reach("input[type=password]")
+	p.Type("dk_nobody")
+	p.Press("Enter")
+	p.Says("Nobody is known by that key.")
+	desktest.Eval[bool](p, `(document.activeElement.select?.(), document.querySelector("input").select(), document.querySelector("input").focus(), true)`)
+	p.Type(s.Key("carol"))
+	p.Press("Enter")
+	p.Says("Should this be paid?")
+	if p.Path() != question(v) {
+		t.Errorf("after signing in the page is at %s", p.Path())
+	}
+	kept := desktest.Eval[string](p, `JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])`)
+	if strings.Contains(kept, s.Key("carol")) || strings.Contains(p.Heard(), s.Key("carol")) {
+		t.Errorf("the browser keeps the key: %s", kept)
+	}
+	p.Visit("/desk/settings")
+	p.Reach("main section button")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("input[type=password]")`)
+	if kept := desktest.Eval[string](p, `JSON.stringify([{...localStorage}, {...sessionStorage}])`); strings.Contains(kept, "token") || strings.Contains(kept, "draft") {
+		t.Errorf("after signing out the browser keeps %s", kept)
+	}
+}
+
+// TestRule: a digit picks, Enter sends after three seconds, in which the next question shows.
+func TestRule(t *testing.T) {
+	s := desktest.Serve(t)
+	list := starts(s, alone, 2)
+	p := desktest.Open(s, "carol", "/desk/inbox")
+	if got := desktest.Eval[int](p, `document.querySelectorAll("[data-choice] input:checked").length`); got != 0 {
+		t.Errorf("%d choices are picked beforehand", got)
+	}
+	p.Press("Enter") // nothing is picked
+	p.Press("2")
+	p.Wait(`document.querySelector("[data-choice=refuse] input").checked`)
+	p.Press("1")
+	p.Wait(`document.querySelector("[data-choice=pay] input").checked`)
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-held]") && document.querySelector("[data-question]").dataset.question === %s`, list[1].Question.QuestionID)
+	open(t, s, list[0].SessionID)
+	p.Wait(`document.querySelector("[data-outcome]")`)
+	decided(t, s, list[0].SessionID, "pay")
+	open(t, s, list[1].SessionID)
+	p.Press("2", "Ctrl+Enter")
+	p.Wait(`document.querySelector("[data-outcome]")?.dataset.outcome === %s`, list[1].Question.QuestionID)
+	decided(t, s, list[1].SessionID, "refuse")
+}
+
+// TestTakeBack: Esc takes back what is held, with its text; nothing is ever sent of it.
+func TestTakeBack(t *testing.T) {
+	s := desktest.Serve(t)
+	list := starts(s, alone, 2)
+	p := desktest.Open(s, "carol", "/desk/inbox")
+	setting(p, `{"hold":1}`)
+	p.Press("1")
+	p.Reach("textarea")
+	p.Type("since it is late")
+	p.Press("Ctrl+Enter", "Escape") // at once: there is nothing to take back
+	p.Wait(`document.querySelector("[data-outcome]")`)
+	decided(t, s, list[0].SessionID, "pay")
+	if got := s.Session(list[0].SessionID).History[0].Reasoning; got != "since it is late" {
+		t.Errorf("the reason is %q", got)
+	}
+
+	other := starts(s, alone, 1)[0]
+	p.Visit(question(list[1]))
+	p.Press("2")
+	p.Reach("textarea")
+	p.Type("no receipt")
+	p.Reach("button.main")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-held]")`)
+	p.Press("Escape")
+	p.Wait(`!document.querySelector("[data-held]") && document.querySelector("[data-question]")?.dataset.question === %s`, list[1].Question.QuestionID)
+	p.Wait(`document.querySelector("[data-choice=refuse] input").checked && document.querySelector("textarea").value === "no receipt"`)
+	p.Press("s") // the word of another question comes later than what was taken back would have
+	p.Wait(`document.querySelector("[data-question]")?.dataset.question === %s`, other.Question.QuestionID)
+	p.Press("1", "Enter")
+	p.Wait(`document.querySelector("[data-outcome]")?.dataset.outcome === %s`, other.Question.QuestionID)
+	decided(t, s, other.SessionID, "pay")
+	open(t, s, list[1].SessionID)
+}
+
+// TestIrreversible: what cannot be undone takes a reason, and its name typed.
+func TestIrreversible(t *testing.T) {
+	s := desktest.Serve(t)
+	v := s.Start(desktest.Irreversible.JSON(), `{"n":1}`)
+	p := desktest.Open(s, "carol", question(v))
+	p.Press("1", "Enter")
+	p.Says("required: it cannot be undone")
+	p.Reach("textarea")
+	p.Type("the customer asked for it")
+	p.Press("Ctrl+Enter")
+	p.Wait(`document.querySelector("dialog[open] input")`)
+	p.Says("erase leads from ask to paid.")
+	p.Reach("dialog input")
+	p.Type("eras")
+	p.Press("Enter")
+	open(t, s, v.SessionID)
+	p.Press("Escape")
+	p.Wait(`!document.querySelector("dialog")`)
+	p.Reach("textarea")
+	p.Press("Ctrl+Enter")
+	p.Wait(`document.querySelector("dialog[open] input")`)
+	p.Reach("dialog input")
+	p.Type("erase")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-outcome]")`)
+	decided(t, s, v.SessionID, "erase")
+}
+
+// TestParameters: what goes with a choice is typed into a form, of which nothing is missing.
+func TestParameters(t *testing.T) {
+	s := desktest.Serve(t)
+	v := s.Start(desktest.Parameters.JSON(), `{"n":1}`)
+	p := desktest.Open(s, "carol", question(v))
+	setting(p, `{"hold":0}`)
+	p.Press("1")
+	p.Wait(`document.querySelector("#payload-amount") && document.querySelector("button.main").disabled`)
+	p.Reach("#payload-amount")
+	p.Type("0.5")
+	p.Says("at least 1")
+	p.Wait(`document.querySelector("button.main").disabled`)
+	p.Press("Backspace", "Backspace", "Backspace")
+	p.Type("12.50")
+	p.Reach("[name=payload-speed]")
+	p.Press("Space")
+	p.Reach("#payload-note")
+	p.Type("as agreed")
+	p.Press("Ctrl+Enter")
+	p.Wait(`document.querySelector("[data-outcome]")`)
+	decided(t, s, v.SessionID, "pay")
+	if got := string(s.Session(v.SessionID).History[0].MetaJSON); got != `{"amount":12.50,"speed":"slow","note":"as agreed"}` && got != `{"amount":12.5,"speed":"slow","note":"as agreed"}` {
+		t.Errorf("what went with it is %s", got)
+	}
+}

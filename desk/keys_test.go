@@ -1,0 +1,125 @@
+package desk_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/desk/desktest"
+)
+
+// TestReveal: r shows what is withheld, once it was said what that costs, and it is recorded.
+func TestReveal(t *testing.T) {
+	s := desktest.Serve(t)
+	v := s.Start(desktest.Collapsing.JSON(), `{"n":1}`, desktest.Proposed("bot", "pay", desktest.Reason), desktest.Proposed("rob", "refuse", "no"))
+	p := desktest.Open(s, "carol", question(v))
+	p.Says("2 proposals are withheld")
+	p.Press("r")
+	p.Says("will not count as evidence")
+	p.Press("Escape")
+	p.Wait(`!document.querySelector("dialog")`)
+	if strings.Contains(p.Heard(), desktest.Reason) {
+		t.Error("what is withheld came before anybody asked for it")
+	}
+	p.Press("r")
+	p.Wait(`document.querySelector("dialog[open]")`)
+	p.Press("Enter")
+	p.Says(desktest.Reason)
+	var log struct{ Items []struct{ Kind string } }
+	s.Call("root", 200, "GET", "/v1/sessions/"+v.SessionID+"/events", "", &log)
+	if last := log.Items[len(log.Items)-1].Kind; last != "revealed" {
+		t.Errorf("the log ends with %s", last)
+	}
+}
+
+// TestSkipAndClaim: s goes on to the next question, c says that somebody is at it, and who goes on
+// is at it no more.
+func TestSkipAndClaim(t *testing.T) {
+	s := desktest.Serve(t)
+	list := starts(s, alone, 2)
+	p := desktest.Open(s, "carol", question(list[0]))
+	p.Press("c")
+	p.Says("Let go")
+	claimed := func() string {
+		var q struct{ Claim struct{ SpecialistID string } }
+		s.Call("dave", 200, "GET", "/v1/inbox/"+list[0].Question.QuestionID, "", &q)
+		return q.Claim.SpecialistID
+	}
+	if who := claimed(); who != "carol" {
+		t.Errorf("it is claimed by %q", who)
+	}
+	d := desktest.Open(s, "dave", question(list[0]))
+	d.Says("carol is at it")
+	d.Press("1", "Ctrl+Enter") // a claim is advice
+	d.Wait(`document.querySelector("[data-outcome]")`)
+	decided(t, s, list[0].SessionID, "pay")
+	p.Press("s")
+	p.Wait(`document.querySelector("[data-question]").dataset.question === %s`, list[1].Question.QuestionID)
+	p.Press("c")
+	p.Says("Let go")
+	p.Press("c")
+	p.Says("I am at it")
+}
+
+// TestReviewByKeys: a review is answered as a question is, and says what became of it.
+func TestReviewByKeys(t *testing.T) {
+	s := desktest.Serve(t)
+	s.Seed()
+	before := len(s.Reviews("carol"))
+	p := desktest.Open(s, "carol", "/desk/reviews")
+	p.Says("Your answer executes nothing")
+	for n := range before {
+		p.Wait(`document.querySelector("[data-question]")`)
+		was := desktest.Eval[string](p, `document.querySelector("[data-question]").dataset.question`)
+		p.Press("2", "Enter")
+		p.Wait(`document.querySelector("[data-said]") && document.querySelector("[data-question]")?.dataset.question !== %s`, was)
+		if got := len(s.Reviews("carol")); got != before-n-1 {
+			t.Errorf("after %d reviews %d are left of %d", n+1, got, before)
+		}
+	}
+	p.Says("Nothing is to be reviewed")
+}
+
+// TestKeys: keys go to pages and say what they do; in a text they are letters, and switched off they
+// are nothing.
+func TestKeys(t *testing.T) {
+	s := desktest.Serve(t)
+	list := starts(s, alone, 3)
+	p := desktest.Open(s, "carol", "/desk/inbox")
+	at := func(n int) {
+		t.Helper()
+		p.Wait(`document.querySelector("[data-question]")?.dataset.question === %s`, list[n].Question.QuestionID)
+	}
+	p.Press("j")
+	at(1)
+	p.Press("j")
+	at(2)
+	p.Press("k")
+	at(1)
+	p.Press("g", "r")
+	p.Wait(`location.pathname === "/desk/reviews"`)
+	p.Press("g", "i")
+	p.Wait(`location.pathname === "/desk/inbox"`)
+	p.Press("?")
+	p.Wait(`document.querySelector("dialog[open]")`)
+	p.Says("same answer for all selected")
+	p.Press("g", "r", "Escape")
+	p.Wait(`!document.querySelector("dialog") && location.pathname === "/desk/inbox"`)
+
+	at(0)
+	p.Reach("textarea")
+	p.Type("xsbcrj12?gi")
+	p.Wait(`document.querySelector("textarea").value === "xsbcrj12?gi"`)
+	at(0)
+	if got := desktest.Eval[int](p, `document.querySelectorAll("input:checked, dialog").length`); got != 0 {
+		t.Errorf("letters of a text have done %d things", got)
+	}
+	setting(p, `{"keys":false}`)
+	at(0)
+	p.Press("1", "j", "x", "?", "c", "g", "r")
+	if got := desktest.Eval[int](p, `document.querySelectorAll("input:checked, dialog").length`); got != 0 || p.Path() != "/desk/inbox" {
+		t.Errorf("keys that are off have done %d things, at %s", got, p.Path())
+	}
+	p.Reach("[data-choice] input")
+	p.Press("Space")
+	p.Wait(`document.querySelector("[data-choice=pay] input").checked`)
+}

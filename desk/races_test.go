@@ -1,0 +1,105 @@
+package desk_test
+
+import (
+	"testing"
+
+	"github.com/dialai/dialai/desk/desktest"
+)
+
+// TestDecidedMeanwhile: who holds a word on a question that another decides is told who decided what,
+// wherever they are by then, and keeps their text.
+func TestDecidedMeanwhile(t *testing.T) {
+	s := desktest.Serve(t)
+	list := starts(s, alone, 2)
+	carol := desktest.Open(s, "carol", question(list[0]))
+	dave := desktest.Open(s, "dave", question(list[0]))
+	carol.Expect("409 /v1/sessions/"+list[0].SessionID, "404 /v1/inbox/"+list[0].Question.QuestionID)
+	carol.Press("1")
+	carol.Reach("textarea")
+	carol.Type("carol's reason")
+	carol.Reach("button.main")
+	carol.Press("Enter")
+	carol.Wait(`document.querySelector("[data-held]")`)
+	dave.Press("2", "Ctrl+Enter")
+	dave.Wait(`document.querySelector("[data-outcome]")`)
+	carol.Wait(`document.querySelector("[data-refused]")?.innerText.includes("dave decided: refuse")`)
+	decided(t, s, list[0].SessionID, "refuse")
+	carol.Reach("[data-refused] a")
+	carol.Press("Enter")
+	carol.Says("dave decided: refuse")
+	carol.Wait(`document.querySelector("textarea")?.value === "carol's reason" && document.querySelector("button.main").disabled`)
+	carol.Visit(question(list[0])) // as somebody who comes back later
+	carol.Says("dave decided: refuse")
+	carol.Says("carol's reason")
+	open(t, s, list[1].SessionID)
+}
+
+// TestDecidedWhileOpen: who has a question open that another decides is told, and cannot send.
+func TestDecidedWhileOpen(t *testing.T) {
+	s := desktest.Serve(t)
+	v := starts(s, alone, 1)[0]
+	p := desktest.Open(s, "carol", question(v))
+	p.Wait(`document.querySelector("header .state").innerText === "live"`)
+	p.Press("1")
+	p.Reach("textarea")
+	p.Type("half a sen")
+	s.Decide("dave", v.SessionID, "pay")
+	p.Says("dave decided: pay")
+	p.Press("Ctrl+Enter")
+	p.Wait(`document.querySelector("textarea").value === "half a sen" && document.querySelector("button.main").disabled && !document.querySelector("[data-held]")`)
+	s.Call("root", 200, "POST", "/v1/sessions/"+starts(s, alone, 1)[0].SessionID+"/cancel", `{"note":"not needed"}`, nil)
+}
+
+// TestChangedMeanwhile: a question that changes while somebody writes is shown beside what they
+// wrote, with what is new; nothing is picked any more, and for a second no digit picks.
+func TestChangedMeanwhile(t *testing.T) {
+	s := desktest.Serve(t)
+	v := s.Start(desktest.Approved.JSON(), `{"n":1}`)
+	p := desktest.Open(s, "carol", question(v))
+	p.Wait(`document.querySelector("header .state").innerText === "live"`)
+	p.Press("1")
+	p.Reach("textarea")
+	p.Type("looks right")
+	desktest.Eval[bool](p, `(document.activeElement.blur(), true)`)
+	digest := desktest.Eval[string](p, `document.querySelector("[data-question]").dataset.digest`)
+	s.Decide("dave", v.SessionID, "pay")
+	p.Wait(`document.querySelector("[data-changed]") && document.querySelector("[data-question]").dataset.digest !== %s`, digest)
+	if got := desktest.Eval[string](p, `JSON.stringify([document.querySelector("textarea").value, document.querySelectorAll("input[name=choice]:checked").length, document.querySelector("input[name=choice]").disabled])`); got != `["looks right",0,true]` {
+		t.Errorf("text, choices that are picked, and whether they are off: %s", got)
+	}
+	p.Press("2", "Enter")
+	p.Says("What is new:")
+	p.Says("1 of 2 approvals")
+	p.Wait(`!document.querySelector("input[name=choice]").disabled`)
+	if got := desktest.Eval[int](p, `document.querySelectorAll("input[name=choice]:checked, [data-held]").length`); got != 0 {
+		t.Error("a digit has picked what was not seen")
+	}
+	p.Press("1", "Ctrl+Enter")
+	p.Wait(`document.querySelector("[data-outcome]")`)
+	decided(t, s, v.SessionID, "pay")
+}
+
+// TestChangedInHold: a word on a question that changes while it is held is not taken, and its text
+// waits beside the question as it is by then.
+func TestChangedInHold(t *testing.T) {
+	s := desktest.Serve(t)
+	v := s.Start(desktest.Approved.JSON(), `{"n":1}`)
+	other := starts(s, alone, 1)[0]
+	p := desktest.Open(s, "carol", question(v))
+	p.Expect("409 /v1/sessions/" + v.SessionID)
+	p.Press("2")
+	p.Reach("textarea")
+	p.Type("no receipt")
+	p.Reach("button.main")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-held]") && document.querySelector("[data-question]").dataset.question === %s`, other.Question.QuestionID)
+	s.Decide("dave", v.SessionID, "pay")
+	p.Wait(`document.querySelector("[data-refused]")?.innerText.includes("has changed")`)
+	p.Reach("[data-refused] a")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-changed]") && document.querySelector("textarea").value === "no receipt"`)
+	p.Says("1 of 2 approvals")
+	if v := s.Session(v.SessionID); v.Status != "needs_human" {
+		t.Errorf("the word was taken: %+v", v)
+	}
+}

@@ -1,0 +1,140 @@
+package desk_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/desk/desktest"
+)
+
+// TestSignInEnds: when a sign-in is over the page asks for a key, and what was typed is where it was.
+func TestSignInEnds(t *testing.T) {
+	s := desktest.Serve(t)
+	v := starts(s, alone, 1)[0]
+	p := desktest.Open(s, "carol", question(v))
+	p.Expect("401 /v1")
+	p.Press("2")
+	p.Reach("textarea")
+	p.Type("no receipt")
+	desktest.Eval[int](p, `fetch("/desk/session", { method: "DELETE", headers: { "Dialai-Desk": JSON.parse(localStorage.getItem("dialai.token")) } }).then((r) => r.status)`)
+	p.Reach("button.main")
+	p.Press("Ctrl+Enter") // is answered with 401
+	p.Says("You were signed out. Sign in to go on: what you typed is kept.")
+	p.Reach("input[type=password]")
+	p.Type(s.Key("carol"))
+	p.Press("Enter")
+	p.Wait(`location.pathname === %s || document.querySelector("[data-refused] a")`, question(v))
+	p.Visit(question(v))
+	p.Wait(`document.querySelector("[data-choice=refuse] input")?.checked && document.querySelector("textarea").value === "no receipt"`)
+	open(t, s, v.SessionID)
+	p.Press("Ctrl+Enter")
+	p.Wait(`document.querySelector("[data-outcome]")`)
+	decided(t, s, v.SessionID, "refuse")
+}
+
+// TestTicket: a link signs in once; its ticket leaves the address at once, and another time it says
+// what it is.
+func TestTicket(t *testing.T) {
+	s := desktest.Serve(t)
+	v := starts(s, alone, 1)[0]
+	link := question(v) + "#t=" + s.Ticket("carol")
+	p := desktest.Open(s, "", "/desk/settings")
+	p.Expect("401 /desk/session")
+	p.Visit("/desk/settings?again")
+	p.Visit(link)
+	p.Says("Should this be paid?")
+	if got := desktest.Eval[string](p, `location.hash + [...document.querySelectorAll("a")].map((a) => a.href).join()`); strings.Contains(got, "t=") {
+		t.Errorf("the address keeps the ticket: %s", got)
+	}
+	q := desktest.Open(s, "", "/desk/settings")
+	q.Expect("401 /desk/session")
+	q.Visit("/desk/settings?again")
+	q.Visit(link)
+	q.Says("That link has been used, or is older than a minute.")
+}
+
+// TestServed: the page is at /desk/, to which browsers are led; programs and the sign-in are answered
+// as before.
+func TestServed(t *testing.T) {
+	s := desktest.Serve(t)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, c := range []struct{ method, path, accept, want string }{
+		{"GET", "/dashboard", "text/html", "303 /desk/"},
+		{"GET", "/", "text/html,application/xhtml+xml", "303 /desk/"},
+		{"GET", "/desk/inbox", "text/html", "200 "},
+		{"GET", "/desk/q/x.1", "*/*", "200 "},
+		{"GET", "/desk/assets/none.js", "*/*", "404 "},
+		{"POST", "/desk/inbox", "*/*", "405 "},
+		{"POST", "/desk/session", "*/*", "415 "},
+		{"DELETE", "/desk/session", "*/*", "401 "},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, s.URL+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", c.accept)
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := fmt.Sprintf("%d %s", resp.StatusCode, resp.Header.Get("Location")); got != c.want {
+			t.Errorf("%s %s is answered %q, want %q", c.method, c.path, got, c.want)
+		}
+	}
+}
+
+// TestTabs: eight tabs of a browser are live over one stream, and all hear what comes.
+func TestTabs(t *testing.T) {
+	s := desktest.Serve(t)
+	pages := []*desktest.Page{desktest.Open(s, "carol", "/desk/inbox")}
+	for range 7 {
+		pages = append(pages, pages[0].Tab("/desk/inbox"))
+	}
+	for _, p := range pages {
+		p.Wait(`document.querySelector("header .state").innerText === "live"`)
+	}
+	starts(s, alone, 1)
+	for _, p := range pages {
+		p.Says("1 new")
+	}
+	if n := streams(t, s); n != 1 {
+		t.Errorf("the server has %d streams open for eight tabs", n)
+	}
+	pages[3].Close()
+	starts(s, alone, 1)
+	for i, p := range pages {
+		if i != 3 {
+			p.Says("2 new")
+		}
+	}
+}
+
+// streams is how many streams the server has open.
+func streams(t *testing.T, s *desktest.Server) (n int) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.Key("root"))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if name, value, _ := strings.Cut(lines.Text(), " "); strings.HasPrefix(name, "dialai_sse_subscribers") {
+			of, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += of
+		}
+	}
+	return n
+}
