@@ -33,12 +33,14 @@ export interface Options {
   signal?: AbortSignal;
   idempotencyKey?: string;
   keepalive?: boolean;
+  ifMatch?: string;
 }
 
 export async function call<T>(method: string, path: string, body?: unknown, options: Options = {}): Promise<T> {
   const headers: Record<string, string> = { Accept: 'application/json' };
   if (heard.token) headers['Dialai-Desk'] = heard.token;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (options.ifMatch) headers['If-Match'] = options.ifMatch;
   if (options.idempotencyKey) headers['Idempotency-Key'] = options.idempotencyKey;
   let answer: Response;
   let text: string;
