@@ -32,9 +32,9 @@ export const heard = {
 export interface Options {
   signal?: AbortSignal;
   idempotencyKey?: string;
-  match?: string; // the ETag of what is written over
   noneMatch?: string; // * if there is to be nothing yet
   keepalive?: boolean;
+  ifMatch?: string;
 }
 
 export async function call<T>(method: string, path: string, body?: unknown, options: Options = {}): Promise<T> {
@@ -52,7 +52,7 @@ async function ask(method: string, path: string, body: unknown, options: Options
   const headers: Record<string, string> = { Accept: 'application/json, application/jsonl, application/x-ndjson;q=0.9' };
   if (heard.token) headers['Dialai-Desk'] = heard.token;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
-  if (options.match) headers['If-Match'] = options.match;
+  if (options.ifMatch) headers['If-Match'] = options.ifMatch;
   if (options.noneMatch) headers['If-None-Match'] = options.noneMatch;
   if (options.idempotencyKey) headers['Idempotency-Key'] = options.idempotencyKey;
   let answer: Response;

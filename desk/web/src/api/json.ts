@@ -47,3 +47,8 @@ export function kindOf(value: unknown): 'null' | 'boolean' | 'number' | 'string'
   if (Array.isArray(value)) return 'array';
   return typeof value as 'boolean' | 'number' | 'string' | 'object';
 }
+
+/** A number as those of browsers are, for what is drawn; NaN of what is none. */
+export function numberOf(value: unknown): number {
+  return typeof value === 'number' ? value : isRaw(value) ? Number(value.rawJSON) : NaN;
+}

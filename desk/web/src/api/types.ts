@@ -14,6 +14,12 @@ export type Reviewed = Schemas['Reviewed'];
 export type Explanation = Schemas['ExplainExplanation'];
 export type LogEvent = Schemas['Event'];
 export type Claim = Schemas['Claim'];
+export type Summary = Schemas['Summary'];
+export type Machine = Schemas['Machine'];
+export type Driven = Schemas['Driven'];
+export type ModelCall = Schemas['ModelCall'];
+export type Ran = Schemas['Ran'];
+export type Vote = Schemas['ExplainVote'];
 
 export type Metrics = Schemas['Metrics'];
 export type MachineVersion = Schemas['Machine'];
@@ -52,4 +58,51 @@ export interface InboxEvent {
   question?: Item;
   review?: ReviewItem;
   claim?: Claim;
+}
+
+/** Where everything of a machine's graph stands, and what is written there. */
+export interface Drawing {
+  width: number;
+  height: number;
+  down: boolean;
+  plain: boolean;
+  start: Route;
+  states: DrawnState[];
+  edges: DrawnEdge[];
+  legend: { mark: string; text: string; full?: string }[];
+}
+
+export interface Route {
+  line: number[][]; // where it begins; then the end of a straight segment, or two control points and the end of a curve
+  head: number[]; // the corners, the tip first
+}
+
+export interface Written {
+  text: string;
+  x: number;
+  y: number;
+}
+
+export interface DrawnBox {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+interface Drawn extends DrawnBox {
+  name: string;
+  marks: string[];
+  icons: { name: string; x: number; y: number }[];
+  lines: Written[];
+  notes: { text: string; lines: Written[] }[];
+}
+
+export type DrawnState = Drawn;
+
+export interface DrawnEdge extends Route {
+  from: string;
+  to: string;
+  label: DrawnBox;
+  transitions: Drawn[];
 }

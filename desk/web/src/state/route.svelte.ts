@@ -61,6 +61,7 @@ export const to = {
   question: (id: string) => base + 'q/' + encodeURIComponent(id) + location.search,
   reviews: () => base + 'reviews',
   review: (id: string) => base + 'reviews/' + encodeURIComponent(id),
+  sessions: (filters: Record<string, string> = {}) => base + 'sessions' + (Object.keys(filters).length > 0 ? '?' + new URLSearchParams(filters).toString() : ''),
   session: (id: string) => base + 'sessions/' + encodeURIComponent(id),
   settings: () => base + 'settings',
 };

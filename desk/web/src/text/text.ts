@@ -4,19 +4,33 @@ import words from './en.json';
 // it; a text that is an object has a form for each plural of n. Names and reasons that come from
 // elsewhere are never looked up here: they are data.
 
-export type Key = keyof typeof words;
+// Words of pages that are loaded later come with them: see learn.
+
+export type Key = keyof typeof words | keyof typeof import('./en.sessions.json');
+type Entry = string | Record<string, string>;
 type Given = Record<string, string | number>;
 
 const pseudo = new URLSearchParams(location.search).get('lang') === 'qps';
 const language = pseudo ? 'en' : 'en';
+const all: Record<string, Entry> = { ...words };
 const plurals = new Intl.PluralRules(language);
 const numbers = new Intl.NumberFormat(language);
 
 export const rightToLeft = pseudo;
 
+/** Takes up the words of a page that was loaded. */
+export function learn(words: Record<string, Entry>): void {
+  Object.assign(all, words);
+}
+
+/** Whether there is a text of a key that is made of data. */
+export function has(key: string): key is Key {
+  return Object.hasOwn(all, key);
+}
+
 /** The text of a key. */
 export function t(key: Key, given: Given = {}): string {
-  const entry: string | Record<string, string> = words[key];
+  const entry = all[key] ?? '';
   const text = typeof entry === 'string' ? entry : (entry[plurals.select(Number(given.n))] ?? entry.other ?? '');
   return filled(pseudo ? longer(text) : text, given);
 }
