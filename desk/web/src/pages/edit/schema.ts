@@ -1,6 +1,5 @@
-import schema from '../../../../../schema/machine.schema.json';
-
-// What may be written where, as the schema of machine files has it.
+// What may be written where, as the schema of machine files has it, which is loaded with the first
+// editor.
 
 type Node = Record<string, unknown>;
 
@@ -10,7 +9,8 @@ export interface Offer {
   info: string;
 }
 
-const root = schema as unknown as Node;
+let root: Node = {};
+void import('../../../../../schema/machine.schema.json').then((m) => (root = m.default as unknown as Node));
 
 function resolved(node: unknown): Node[] {
   if (typeof node !== 'object' || node === null) return [];

@@ -1,0 +1,1 @@
+export{t as Form,n as faults}from"./Form-C42QDeus.js";

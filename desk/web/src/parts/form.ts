@@ -1,0 +1,2 @@
+export { default as Form } from './Form.svelte';
+export { faults } from './valid';
