@@ -67,7 +67,7 @@ class Sessions {
   /** Why the filters cannot hold for any session: the name of the one that is not known. */
   get unknown(): '' | 'status' | 'since' {
     const { status, since } = this.#filters;
-    return status && !statuses.includes(status) ? 'status' : since && !(since in spans) ? 'since' : '';
+    return status && !statuses.includes(status) ? 'status' : since && !Object.hasOwn(spans, since) ? 'since' : '';
   }
 
   #query(by: 'id' | 'subject'): Record<string, string | number | undefined> {

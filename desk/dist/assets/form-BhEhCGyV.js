@@ -1,1 +1,0 @@
-export{t as Form,n as faults}from"./Form-C42QDeus.js";
