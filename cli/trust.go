@@ -89,10 +89,10 @@ func (a *app) trustHistoryCommand() *cobra.Command {
 		Short: "Show how trust came to be what it is",
 		Long: `Show, for each state of the newest definition of a machine, what the word of everybody
 who takes part counted for after each human decision on what they had proposed: the
-newest 20, and with --json all, or of more than 500 the first, the newest, and those of least
-and most trust in equal parts of the decisions or, with --by dates, of the time. The range
-beside each is an interval of 90 % for how often they agree (Wilson's). New versions and
-stages are marked.`,
+newest 20, and with --json 500. Of more it has the first, the newest, and those of least
+and most trust in equal parts of the decisions or, with --by dates, of the time. The
+range beside each is an interval of 90 % for how often they agree (Wilson's). New
+versions and stages are marked.`,
 		Example: `  dialai trust history triage
   dialai trust history triage --state pending --specialist ai-router --by dates --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
