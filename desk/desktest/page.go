@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	cdpage "github.com/chromedp/cdproto/page"
@@ -227,6 +228,22 @@ func (p *Page) Dark(is bool) {
 	p.Helper()
 	value := map[bool]string{true: "dark", false: "light"}[is]
 	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}}}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// Stall has requests whose address matches a pattern wait, until [Page.Unstall].
+func (p *Page) Stall(pattern string) {
+	p.Helper()
+	if _, err := chromedp.Call(p.ctx, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: pattern}}}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// Unstall lets requests go on that wait.
+func (p *Page) Unstall() {
+	p.Helper()
+	if _, err := chromedp.Call(p.ctx, fetch.Disable, cdp.Empty{}); err != nil {
 		p.Fatal(err)
 	}
 }

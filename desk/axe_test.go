@@ -1,0 +1,147 @@
+package desk_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/dialai/dialai/desk/desktest"
+)
+
+// axe is the checker of axe-core, which desk/web's package.json pins. Without it a test is skipped;
+// where CI is set it fails.
+func axe(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("web/node_modules/axe-core/axe.min.js")
+	if err != nil && os.Getenv("CI") != "" {
+		t.Fatal("CI checks the pages with axe-core: .ci/desk installs it")
+	}
+	if err != nil {
+		t.Skip("no axe-core: npm ci in desk/web")
+	}
+	return string(text)
+}
+
+// A looker looks at pages in all sizes and colours.
+type looker struct {
+	*desktest.Page
+	script string
+}
+
+// look fails the test at what keeps somebody from using the page as it is now: what axe-core finds,
+// and what needs scrolling sideways.
+func (l looker) look(name string) {
+	l.Helper()
+	defer l.Size(1280, 900)
+	for _, width := range []int64{1280, 360} {
+		for _, dark := range []bool{false, true} {
+			l.Dark(dark)
+			l.Size(width, 900)
+			l.check(name, width, dark)
+		}
+	}
+	l.Dark(false)
+	l.Size(320, 900)
+	l.narrow(name, 320)
+}
+
+func (l looker) check(name string, width int64, dark bool) {
+	l.Helper()
+	l.Shot(map[bool]string{false: "light", true: "dark"}[dark] + "_" + map[int64]string{360: "360", 1280: "1280"}[width] + "_" + name)
+	l.narrow(name, width)
+	if desktest.Eval[bool](l.Page, `typeof axe === "undefined"`) {
+		desktest.Eval[bool](l.Page, `(()=>{`+l.script+`})(), true`)
+	}
+	found := desktest.Eval[string](l.Page, `Promise.allSettled(document.getAnimations().filter((a) => a.effect.getTiming().iterations === 1).map((a) => a.finished)).then(() => axe.run(document, { preload: false, resultTypes: ["violations", "passes"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa"] })).then((r) => (r.passes.length < 5 ? "axe-core looks at nothing" : "") + r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("\n")).join("\n"))`)
+	if found != "" {
+		l.Errorf("%s, %d wide, dark %v: %s", name, width, dark, found)
+	}
+}
+
+func (l looker) narrow(name string, width int64) {
+	l.Helper()
+	if wide := desktest.Eval[string](l.Page, `document.documentElement.scrollWidth <= innerWidth ? "" : [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).slice(-3).map((e) => e.outerHTML.slice(0, 200)).join("\n")`); wide != "" {
+		l.Errorf("%s, %d wide, scrolls sideways: %s", name, width, wide)
+	}
+}
+
+// TestAccessible: every page in each of its states can be used by whoever cannot see it, or sees
+// little, in light and dark, as wide as a screen and as a telephone.
+func TestAccessible(t *testing.T) {
+	script := axe(t)
+	s := desktest.Serve(t)
+	out := looker{desktest.Open(s, "", "/desk/inbox"), script}
+	out.look("sign-in")
+	l := looker{desktest.Open(s, "carol", "/desk/inbox"), script}
+	l.look("inbox empty")
+	l.Visit("/desk/reviews")
+	l.look("reviews empty")
+	list := s.Seed()
+	l.Visit("/desk/inbox")
+	l.look("inbox full")
+	for _, name := range []string{"overdue", "approved", "closed", "collapsing", "permission"} {
+		l.Visit(question(list[name]))
+		l.look("question " + name)
+	}
+	l.Visit("/desk/sessions/" + list["plain"].SessionID)
+	l.look("session")
+	l.Visit("/desk/settings")
+	l.look("settings")
+	l.Visit("/desk/nowhere")
+	l.look("nowhere")
+	l.Expect("404 /v1/")
+	l.Visit("/desk/q/none.1")
+	l.look("question gone")
+	l.Visit("/desk/reviews")
+	l.look("reviews full")
+	l.Visit("/desk/settings")
+	l.Stall("*/v1/reviews*")
+	l.Press("g", "r")
+	l.Wait(`document.querySelector("main[aria-busy=true] .skeleton")`)
+	l.look("reviews loading")
+	l.Unstall()
+	l.Settled()
+}
+
+// TestAccessibleMore: so can dialogs, forms, what is told at the foot, and a page without a server.
+func TestAccessibleMore(t *testing.T) {
+	script := axe(t)
+	s := desktest.Serve(t)
+	list := s.Seed()
+	l := looker{desktest.Open(s, "carol", question(list["final"])), script}
+	l.Press("1")
+	l.Reach("textarea")
+	l.Type("why")
+	l.Press("Ctrl+Enter")
+	l.Wait(`document.querySelector("dialog[open]")`)
+	l.look("final")
+	l.Visit(question(list["parameters"]))
+	l.Press("1")
+	l.Wait(`document.querySelector("#payload-amount")`)
+	l.Reach("#payload-amount")
+	l.Type("0")
+	l.look("form")
+	l.Visit("/desk/inbox")
+	l.Press("?")
+	l.Wait(`document.querySelector("dialog[open]")`)
+	l.look("keys")
+	l.Press("Escape")
+	l.Wait(`!document.querySelector("dialog")`)
+	l.Press("x", "b")
+	l.Wait(`document.querySelector("dialog[open] [data-bulk]")`)
+	l.look("bulk")
+	setting(l.Page, `{"hold":10}`)
+	l.Visit(question(list["plain"]))
+	l.Press("1", "Enter")
+	l.Wait(`document.querySelector("[data-held]")`)
+	l.look("held")
+	l.Press("Escape")
+	l.Wait(`document.querySelector("[data-choice=pay] input:checked")`)
+	l.Press("Ctrl+Enter")
+	l.Wait(`document.querySelector("[data-outcome]")`)
+	l.look("outcome")
+	lost(s, l.Page)
+	l.look("offline")
+	l.Press("g", "r")
+	l.Wait(`document.querySelector("[data-state=error], main h1")`)
+	l.look("error")
+}
