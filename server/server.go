@@ -399,6 +399,9 @@ func (s *Server) plain(mux *http.ServeMux) {
 	mux.Handle("GET "+desk.Path, desk.Handler())
 	mux.HandleFunc("POST "+sessionPath, s.signIn)
 	mux.HandleFunc("DELETE "+sessionPath, s.signOut)
+	mux.HandleFunc("GET "+sessionPath, func(w http.ResponseWriter, r *http.Request) {
+		writeProblem(w, r, &api.Error{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: "a sign-in is made by POST, and ended by DELETE", ExitCode: 2})
+	})
 	mux.HandleFunc("GET /desk/login", s.beginLogin)
 	mux.HandleFunc("GET "+callbackLogin, s.endLogin)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
