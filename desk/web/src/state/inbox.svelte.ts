@@ -2,7 +2,9 @@ import { call, query } from '../api/client';
 import { parse } from '../api/json';
 import type { InboxEvent, Item, List } from '../api/types';
 import { live } from '../live/live.svelte';
+import { t } from '../text/text';
 import { account } from './account.svelte';
+import { kept } from './kept.svelte';
 
 // The questions that wait, a page after the other. What comes in while somebody reads is counted
 // and comes into the list when they say so; what is done is marked where it stands. Nothing moves
@@ -25,6 +27,7 @@ class Inbox {
   at = $state(0); // when it was loaded
   seq = $state(0); // counts what was taken up
   #filters: Filters = { machine: '', state: '', mine: false };
+  #notified = 0;
   #loading: AbortController | undefined;
   #stop: (() => void) | undefined;
 
@@ -121,10 +124,21 @@ class Inbox {
     return (!machine || item.machineName === machine) && (!state || item.state === state);
   }
 
+  // How many there are and of which machine, to who looks elsewhere: every half minute at most.
+  #notify(item: Item): void {
+    if (!kept.settings.notify || document.visibilityState === 'visible' || Date.now() - this.#notified < 30_000 || account.couldSpeakAs(item.humans).length === 0) return;
+    this.#notified = Date.now();
+    const n = this.waiting.filter((i) => i.machineName === item.machineName).length;
+    new Notification(t('notify.title'), { body: t('notify.body', { n, machine: item.machineName }), tag: 'dialai' });
+  }
+
   #heard(e: InboxEvent): void {
     switch (e.kind) {
       case 'question.opened':
-        if (e.question && this.#matches(e.question) && !this.item(e.questionId)) this.waiting = [...this.waiting, e.question];
+        if (e.question && this.#matches(e.question) && !this.item(e.questionId)) {
+          this.waiting = [...this.waiting, e.question];
+          this.#notify(e.question);
+        }
         break;
       case 'question.changed':
         if (e.question) this.take(e.question);
