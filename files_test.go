@@ -21,6 +21,8 @@ var fileOpeners = map[string]string{
 	"agent/internal/process/group_linux.go: path/filepath.Glob": "lists the ids of processes",
 	"agent/scripted/bash.go: os/exec.CommandContext":            "runs the command of a script, once it was permitted",
 	"agent/scripted/perform.go: os.OpenRoot":                    "reads and writes in the working folder what a script says, once it was permitted",
+	"desk/desktest/server.go: os/exec.Command":                  "starts the server of a test",
+	"desk/desktest/server.go: os.ReadFile":                      "reads the key that the server of a test has made",
 	"internal/cassette/cassette.go: os.ReadDir":                 "lists the names in a folder, and reads nothing of the files",
 	"internal/cassette/order.go: os.OpenFile":                   "only writes",
 	"cli/internal/command/files.go: os.ReadDir":                 "lists names for a hint",

@@ -73,6 +73,15 @@ var offered = map[string]string{
 	"machine.NewSchema":            "builds a machine without a file",
 	"machine.TransitionDefinition": "builds a machine without a file",
 
+	"desk/desktest.Eval":     "the tests of the desk",
+	"desk/desktest.Kinds":    "the tests of the desk",
+	"desk/desktest.Machine":  "the tests of the desk",
+	"desk/desktest.Main":     "the tests of the desk",
+	"desk/desktest.Open":     "the tests of the desk",
+	"desk/desktest.Proposed": "the tests of the desk",
+	"desk/desktest.Reason":   "the tests of the desk",
+	"desk/desktest.Serve":    "the tests of the desk",
+
 	"llm/llmtest.Script": "tests of programs that ask models",
 	"llm/llmtest.Start":  "tests of programs that ask models",
 

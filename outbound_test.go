@@ -29,6 +29,7 @@ const outboundHome = "webhook"
 // outboundCallers are the folders that make clients of their own, and why.
 var outboundCallers = map[string]string{
 	"client":          "calls the one server that a program names, and nobody else: its tests hold that",
+	"desk/desktest":   "calls the server that a test has started",
 	"internal/issuer": "asks an issuer for its keys, and for who has logged in, through the client of package webhook that it is given",
 	"internal/proxy":  "puts a token before the client of package webhook that it is given",
 }
@@ -36,6 +37,7 @@ var outboundCallers = map[string]string{
 // outboundServers are the folders that may import net/http, to serve, and why.
 var outboundServers = map[string]string{
 	"server":                    "is what serves",
+	"desk":                      "serves the files of a page",
 	"internal/telemetry/prom":   "writes what a server shows",
 	"internal/telemetry/spans":  "reads which trace a request belongs to",
 	"server/mcp":                "is what serves",

@@ -25,7 +25,7 @@ func TestBlind(t *testing.T) {
 	late := func(who string) *desktest.Page {
 		p := desktest.Open(s, who, "/desk/inbox")
 		p.Wait(`document.querySelector("header .state").innerText === "live"`)
-		s.Start(desktest.Collapsing.JSON(), `{"n":2}`, desktest.Proposed("bot", "pay", desktest.Reason), desktest.Proposed("rob", "refuse", "no"))
+		s.Start(desktest.Kinds["collapsing"].JSON(), `{"n":2}`, desktest.Proposed("bot", "pay", desktest.Reason), desktest.Proposed("rob", "refuse", "no"))
 		p.Wait(`document.querySelector(".news")`)
 		return p
 	}
@@ -91,7 +91,7 @@ func TestBlindWords(t *testing.T) {
 	m := desktest.Machine{Name: "both", Voters: "none", State: `"secondHuman":{"rate":1,"when":"before"}`}
 	v := s.Start(m.JSON(), `{"n":1}`)
 	s.Call("dave", 200, "POST", "/v1/sessions/"+v.SessionID+"/decisions", `{"transitionName":"pay","reasoning":"dave-says-98765","roundId":"`+v.Question.RoundID+`","questionDigest":"`+v.Question.Digest+`"}`, nil)
-	seconded := s.Start(desktest.Second.JSON(), `{"n":1}`)
+	seconded := s.Start(desktest.Kinds["second"].JSON(), `{"n":1}`)
 	s.Call("dave", 200, "POST", "/v1/sessions/"+seconded.SessionID+"/decisions", `{"transitionName":"pay","reasoning":"dave-says-98765","roundId":"`+seconded.Question.RoundID+`","questionDigest":"`+seconded.Question.Digest+`"}`, nil)
 	p := desktest.Open(s, "carol", "/desk/inbox")
 	for _, path := range []string{"/desk/q/" + s.Session(v.SessionID).Question.QuestionID, "/desk/reviews"} {

@@ -60,7 +60,7 @@ func TestBulk(t *testing.T) {
 
 // TestBulkRefuses: what is withheld, final or of another state is not decided in bulk.
 func TestBulkRefuses(t *testing.T) {
-	for _, pair := range [][2]desktest.Machine{{alone, desktest.Plain}, {desktest.Collapsing, desktest.Collapsing}} {
+	for _, pair := range [][2]desktest.Machine{{alone, desktest.Kinds["plain"]}, {desktest.Kinds["collapsing"], desktest.Kinds["collapsing"]}} {
 		s := desktest.Serve(t)
 		for _, m := range pair {
 			starts(s, m, 1)
@@ -74,7 +74,7 @@ func TestBulkRefuses(t *testing.T) {
 		p.Press("Escape")
 	}
 	s := desktest.Serve(t)
-	list := starts(s, desktest.Irreversible, 2)
+	list := starts(s, desktest.Kinds["final"], 2)
 	p := desktest.Open(s, "carol", "/desk/inbox")
 	selected(p, 2)
 	p.Press("b")

@@ -102,7 +102,7 @@ func TestTakeBack(t *testing.T) {
 // TestIrreversible: what cannot be undone takes a reason, and its name typed.
 func TestIrreversible(t *testing.T) {
 	s := desktest.Serve(t)
-	v := s.Start(desktest.Irreversible.JSON(), `{"n":1}`)
+	v := s.Start(desktest.Kinds["final"].JSON(), `{"n":1}`)
 	p := desktest.Open(s, "carol", question(v))
 	p.Press("1", "Enter")
 	p.Says("required: it cannot be undone")
@@ -130,7 +130,7 @@ func TestIrreversible(t *testing.T) {
 // TestParameters: what goes with a choice is typed into a form, of which nothing is missing.
 func TestParameters(t *testing.T) {
 	s := desktest.Serve(t)
-	v := s.Start(desktest.Parameters.JSON(), `{"n":1}`)
+	v := s.Start(desktest.Kinds["parameters"].JSON(), `{"n":1}`)
 	p := desktest.Open(s, "carol", question(v))
 	setting(p, `{"hold":0}`)
 	p.Press("1")

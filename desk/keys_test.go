@@ -10,7 +10,7 @@ import (
 // TestReveal: r shows what is withheld, once it was said what that costs, and it is recorded.
 func TestReveal(t *testing.T) {
 	s := desktest.Serve(t)
-	v := s.Start(desktest.Collapsing.JSON(), `{"n":1}`, desktest.Proposed("bot", "pay", desktest.Reason), desktest.Proposed("rob", "refuse", "no"))
+	v := s.Start(desktest.Kinds["collapsing"].JSON(), `{"n":1}`, desktest.Proposed("bot", "pay", desktest.Reason), desktest.Proposed("rob", "refuse", "no"))
 	p := desktest.Open(s, "carol", question(v))
 	p.Says("2 proposals are withheld")
 	p.Press("r")

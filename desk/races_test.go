@@ -54,7 +54,7 @@ func TestDecidedWhileOpen(t *testing.T) {
 // wrote, with what is new; nothing is picked any more, and for a second no digit picks.
 func TestChangedMeanwhile(t *testing.T) {
 	s := desktest.Serve(t)
-	v := s.Start(desktest.Approved.JSON(), `{"n":1}`)
+	v := s.Start(desktest.Kinds["approved"].JSON(), `{"n":1}`)
 	p := desktest.Open(s, "carol", question(v))
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)
 	p.Press("1")
@@ -83,7 +83,7 @@ func TestChangedMeanwhile(t *testing.T) {
 // waits beside the question as it is by then.
 func TestChangedInHold(t *testing.T) {
 	s := desktest.Serve(t)
-	v := s.Start(desktest.Approved.JSON(), `{"n":1}`)
+	v := s.Start(desktest.Kinds["approved"].JSON(), `{"n":1}`)
 	other := starts(s, alone, 1)[0]
 	p := desktest.Open(s, "carol", question(v))
 	p.Expect("409 /v1/sessions/" + v.SessionID)

@@ -45,22 +45,22 @@ func (m Machine) JSON() string {
 		"specialists":[%s,%s{"role":"arbiter","specialistId":"x","strategyFnName":%q}]}`, m.Name, m.Name, m.Name, m.Prompt, m.State, m.Transitions, people, m.Voters, arbiter)
 }
 
-// The machines of the seeds, one for each kind of question.
-var (
-	Plain        = Machine{Name: "plain"}
-	Collapsing   = Machine{Name: "collapsing", State: `"collapse":{"target":0.85}`}
-	Audited      = Machine{Name: "audited", State: `"audit":{"mode":"before","rate":1,"newcomerRate":1}`, Voters: `{"role":"proposer","specialistId":"bot","strategyFnName":"firstAvailable"},`}
-	Irreversible = Machine{Name: "final", Transitions: `"erase":{"target":"paid","irreversible":true,"description":"All of it goes"},"keep":{"target":"refused","irreversible":false}`}
-	Approved     = Machine{Name: "approved", Transitions: `"pay":{"target":"paid","irreversible":false,"approvals":{"count":2}},"refuse":{"target":"refused","irreversible":false}`}
-	Parameters   = Machine{Name: "parameters", Transitions: `"pay":{"target":"paid","irreversible":false,"parameters":{"type":"object","required":["amount"],"properties":{
-		"amount":{"type":"number","minimum":1,"title":"How much"},"speed":{"enum":["slow","fast"]},"when":{"type":"string","format":"date"},"note":{"type":"string","maxLength":40}}}},"refuse":{"target":"refused","irreversible":false}`}
-	Due       = Machine{Name: "due", State: `"due":{"in":"48h","then":"refuse"}`}
-	Overdue   = Machine{Name: "overdue", State: `"due":"1ms"`}
-	Closed    = Machine{Name: "closed", Transitions: `"pay":{"target":"paid","irreversible":false,"when":"= data.amount > 100"},"refuse":{"target":"refused","irreversible":false}`}
-	Looked    = Machine{Name: "looked", State: `"audit":{"mode":"after","rate":1,"newcomerRate":1}`, Voters: `{"role":"proposer","specialistId":"bot","strategyFnName":"firstAvailable"},`}
-	Second    = Machine{Name: "second", State: `"secondHuman":{"rate":1}`, Voters: "none"}
-	Permitted = Machine{Name: "permission", Prompt: `"May the agent do this, this once?"`, State: `"collapse":{}`}
-)
+// Kinds are the machines of the seeds, by name: one for each kind of question.
+var Kinds = map[string]Machine{
+	"plain":      {Name: "plain"},
+	"collapsing": {Name: "collapsing", State: `"collapse":{"target":0.85}`},
+	"audited":    {Name: "audited", State: `"audit":{"mode":"before","rate":1,"newcomerRate":1}`, Voters: `{"role":"proposer","specialistId":"bot","strategyFnName":"firstAvailable"},`},
+	"final":      {Name: "final", Transitions: `"erase":{"target":"paid","irreversible":true,"description":"All of it goes"},"keep":{"target":"refused","irreversible":false}`},
+	"approved":   {Name: "approved", Transitions: `"pay":{"target":"paid","irreversible":false,"approvals":{"count":2}},"refuse":{"target":"refused","irreversible":false}`},
+	"parameters": {Name: "parameters", Transitions: `"pay":{"target":"paid","irreversible":false,"parameters":{"type":"object","required":["amount"],"properties":{
+		"amount":{"type":"number","minimum":1,"title":"How much"},"speed":{"enum":["slow","fast"]},"when":{"type":"string","format":"date"},"note":{"type":"string","maxLength":40}}}},"refuse":{"target":"refused","irreversible":false}`},
+	"due":        {Name: "due", State: `"due":{"in":"48h","then":"refuse"}`},
+	"overdue":    {Name: "overdue", State: `"due":"1ms"`},
+	"closed":     {Name: "closed", Transitions: `"pay":{"target":"paid","irreversible":false,"when":"= data.amount > 100"},"refuse":{"target":"refused","irreversible":false}`},
+	"looked":     {Name: "looked", State: `"audit":{"mode":"after","rate":1,"newcomerRate":1}`, Voters: `{"role":"proposer","specialistId":"bot","strategyFnName":"firstAvailable"},`},
+	"second":     {Name: "second", State: `"secondHuman":{"rate":1}`, Voters: "none"},
+	"permission": {Name: "permission", Prompt: `"May the agent do this, this once?"`, State: `"collapse":{}`},
+}
 
 // Proposed is a proposal of bot or rob, with what they say of it.
 func Proposed(who, transition, reasoning string) string {
@@ -78,16 +78,16 @@ func (s *Server) Seed() map[string]Session {
 	list := map[string]Session{}
 	facts := `{"n":1,"amount":20,"reason":"late","orders":1}`
 	differ := []string{Proposed("bot", "pay", Reason), Proposed("rob", "refuse", "rob-says-refuse-98765")}
-	for _, m := range []Machine{Plain, Approved, Parameters, Due, Overdue, Closed, Irreversible} {
-		list[m.Name] = s.Start(m.JSON(), facts)
+	for _, name := range []string{"plain", "approved", "parameters", "due", "overdue", "closed", "final"} {
+		list[name] = s.Start(Kinds[name].JSON(), facts)
 	}
 	s.Decide("dave", list["approved"].SessionID, "pay")
-	list["collapsing"] = s.Start(Collapsing.JSON(), facts, differ...)
-	list["audited"] = s.Start(Audited.JSON(), facts, differ[0])
-	list["permission"] = s.Start(Permitted.JSON(), `{"tool":"Bash","input":{"command":"rm -r build"},"cwd":"/srv"}`, differ...)
-	list["audit"] = s.Start(Looked.JSON(), facts, differ[0])
+	list["collapsing"] = s.Start(Kinds["collapsing"].JSON(), facts, differ...)
+	list["audited"] = s.Start(Kinds["audited"].JSON(), facts, differ[0])
+	list["permission"] = s.Start(Kinds["permission"].JSON(), `{"tool":"Bash","input":{"command":"rm -r build"},"cwd":"/srv"}`, differ...)
+	list["audit"] = s.Start(Kinds["looked"].JSON(), facts, differ[0])
 	for _, name := range []string{"second", "adjudication"} {
-		list[name] = s.Start(Second.JSON(), facts)
+		list[name] = s.Start(Kinds["second"].JSON(), facts)
 		s.Decide("erin", list[name].SessionID, "pay")
 	}
 	id := list["adjudication"].SessionID

@@ -124,6 +124,7 @@ class Inbox {
     return (!machine || item.machineName === machine) && (!state || item.state === state);
   }
 
+  // How many there are and of which machine, to who looks elsewhere: every half minute at most.
   #heard(e: InboxEvent): void {
     switch (e.kind) {
       case 'question.opened':

@@ -44,7 +44,8 @@ export function filled(text: string, given: Given): string {
 
 // longer is a text as in a language that needs more room.
 function longer(text: string): string {
-  return `[${text}${'~'.repeat(Math.ceil(text.length * 0.4))}]`;
+  const more = Array.from({ length: Math.ceil(text.length * 0.4) }, (_, i) => (i % 8 === 7 ? ' ' : '~')).join('');
+  return `[${text}${more}~]`;
 }
 
 /** A span of time in words, the two largest units at most. */

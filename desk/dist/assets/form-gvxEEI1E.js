@@ -1,1 +1,0 @@
-export{t as Form,n as faults}from"./Form-B3nDB_w4.js";

@@ -1,2 +1,0 @@
-export { default as Form } from './Form.svelte';
-export { faults } from './valid';
