@@ -28,6 +28,7 @@ var fileOpeners = map[string]string{
 	"cli/internal/command/files.go: os.ReadDir":                 "lists names for a hint",
 	"cli/init.go: os.OpenFile":                                  "only writes",
 	"cli/proxy.go: os/exec.CommandContext":                      "starts the server that the caller names",
+	"cli/internal/serving/open.go: os/exec.Command":             "has the system show an address in a browser",
 	"cli/lint.go: path/filepath.WalkDir":                        "lists the names of machine files in a folder, and reads nothing of them",
 	"cli/internal/serving/callers.go: os.OpenFile":              "writes the key of the computer, where there is none",
 	"internal/proxy/log.go: os.OpenFile":                        "appends to a log, and reads at a start what it has written itself",

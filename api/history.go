@@ -43,7 +43,7 @@ func DecisionOf(d session.DecisionRecord, withheld, payload bool) Decision {
 		d.SpecialistID, d.Reasoning = "", ""
 	}
 	if !payload {
-		d.Reasoning, d.ArbiterReasoning, d.MetaJSON, d.Data = "", "", nil, nil
+		d.Reasoning, d.Note, d.ArbiterReasoning, d.MetaJSON, d.Data = "", "", "", nil, nil
 	}
 	return Decision{d, withheld}
 }

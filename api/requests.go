@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"math"
 
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/exact"
@@ -108,6 +109,21 @@ type Answered struct {
 	Repeated   bool   `json:"repeated,omitempty" doc:"the same answer had come before"`
 }
 
+// A Manner says how a human came to a word, for the record.
+type Manner struct {
+	Looked float64 `json:"looked,omitempty" minimum:"0" doc:"for how many milliseconds the question was visible; it is rounded, and a day at most"`
+	Note   string  `json:"note,omitempty" doc:"of which nobody learns"`
+	Bulk   bool    `json:"bulk,omitempty" doc:"others are given with it at once: it is not blind"`
+}
+
+// Recorded returns it as the log has it.
+func (m Manner) Recorded() session.Manner {
+	return session.Manner{Looked: int64(math.Round(min(m.Looked, session.MaxLooked))), Note: m.Note, Bulk: m.Bulk}
+}
+
+// MannerOf returns how a word was given, as it is sent.
+func MannerOf(m session.Manner) Manner { return Manner{float64(m.Looked), m.Note, m.Bulk} }
+
 // A Ruling is a human's word on an open round, on the question that was seen.
 type Ruling struct {
 	TransitionName string          `json:"transitionName" minLength:"1"`
@@ -117,6 +133,7 @@ type Ruling struct {
 	ToState        string          `json:"toState,omitempty"`
 	Reasoning      string          `json:"reasoning,omitempty"`
 	MetaJSON       json.RawMessage `json:"metaJson,omitempty" doc:"the payload"`
+	Manner
 	Cost
 }
 
@@ -180,6 +197,7 @@ type Reviewing struct {
 	Reasoning      string `json:"reasoning,omitempty"`
 	SpecialistID   string `json:"specialistId,omitempty" doc:"the human; without it the only one as whom the caller may"`
 	Seen           bool   `json:"seen,omitempty" doc:"they have seen what was proposed or decided, if only elsewhere"`
+	Manner
 }
 
 // A Reviewed is the answer to a review.

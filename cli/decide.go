@@ -37,6 +37,7 @@ type decideFlags struct {
 	round     string
 	question  string
 	reasoning string
+	note      string
 	data      []string
 	accept    string
 	noRun     bool
@@ -89,6 +90,7 @@ dialai inbox lists what is to be decided, each choice as a command to copy.`,
 		},
 	}
 	f.add(cmd, "decides")
+	cmd.Flags().StringVar(&f.note, "note", "", "a `note` for the record, of which nobody learns")
 	cmd.Flags().BoolVar(&f.noRun, "no-run", false, "only decide, do not run on")
 	cmd.Flags().BoolVar(&f.show, "show-proposals", false, "show the proposals even if they are withheld; that is recorded, and the ruling is not blind")
 	cmd.Flags().StringVar(&f.accept, "accept", "", "rule for what that `specialist` has proposed, or a human has ruled that waits for others, payload included, in place of a transition")
@@ -119,6 +121,8 @@ func (f *decideFlags) checkChoice(cmd *cobra.Command, args []string) error {
 		return command.Hinted(command.Usage("dialai decide: %s beside %s", given[0], given[1]), one)
 	case len(args) > 1 && args[1] == "": // the arbiter would decide
 		return command.Usage("dialai decide: <transition> is empty")
+	case f.withdraw && f.note != "":
+		return command.Usage("--note beside --withdraw: it goes with a ruling")
 	case accept && len(f.data) > 0:
 		return command.Hinted(command.Usage("--data beside --accept, which takes the payload of the proposal"), "to give another one, name the transition")
 	}
@@ -168,6 +172,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	result, err := e.Decide(ctx, runner.Ruling{
 		SessionID: s.ID, SpecialistID: machine.SpecialistID(actor), RoundID: cmp.Or(f.round, q.RoundID), QuestionDigest: cmp.Or(f.question, digestOf(q, f.round)),
 		TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data, Blind: q.Withheld != nil, Withdraw: f.withdraw,
+		Manner: session.Manner{Note: f.note},
 		Actor:  command.LocalActor(),
 		Reopen: true, // only a human can let a session go on that a guard has stopped
 	})

@@ -167,6 +167,7 @@ var calls = map[*regexp.Regexp]string{
 	regexp.MustCompile(`\bc\.(form)\(f\)`):                               "storedCreation.$1",
 	regexp.MustCompile(`\bRemote\.(form)\(f\)`):                          "RemoteAsk.$1",
 	regexp.MustCompile(`\bHow\.(form)\(f\)`):                             "DecisionKind.$1",
+	regexp.MustCompile(`\bManner\.(form)\(f\)`):                          "Manner.$1",
 	regexp.MustCompile(`\bExemplar\.(Append)\(`):                         "Exemplar.$1",
 	regexp.MustCompile(`\b((?:append|Append)[A-Z]\w*)\(`):                "$1",
 }
@@ -175,7 +176,7 @@ func readEncoder(t *testing.T) encoder {
 	t.Helper()
 	e := encoder{map[string]string{}, map[string]string{}}
 	var text strings.Builder
-	for _, path := range []string{"event.go", "case.go", "due.go", "roster.go", "form.go", "form_events.go", "form_verdict.go", "retracted.go", "moved.go", "../specialist/proposal.go", "../specialist/context.go"} {
+	for _, path := range []string{"event.go", "case.go", "due.go", "roster.go", "form.go", "form_events.go", "form_verdict.go", "retracted.go", "moved.go", "manner.go", "../specialist/proposal.go", "../specialist/context.go"} {
 		data, err := os.ReadFile(filepath.Join("../session", path))
 		if err != nil {
 			t.Fatal(err)

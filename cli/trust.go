@@ -198,7 +198,7 @@ func (a *app) demoteCommand(short, long, example string) *cobra.Command {
 
 func (a *app) trustAuditCommand() *cobra.Command {
 	f := &orderFlags{}
-	var machineName string
+	var machineName, note string
 	var seen bool
 	cmd := &cobra.Command{
 		Use:   "audit [<session>] [<round>] [<transition>]",
@@ -227,11 +227,12 @@ no third is left, everything is shown, and either of them may take the other's c
 					return a.reviews(cmd.Context(), e, out, machineName, machine.SpecialistID(f.as))
 				})
 			}
-			return a.audit(cmd, args, f, seen)
+			return a.audit(cmd, args, f, seen, note)
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&machineName, "machine", "", "list only those of the machine of this `name`")
+	cmd.Flags().StringVar(&note, "note", "", "a `note` for the record, of which nobody learns")
 	cmd.Flags().BoolVar(&seen, "seen", false, "you have seen what was proposed or decided: the answer is not blind")
 	return cmd
 }
@@ -255,7 +256,7 @@ func (a *app) reviews(ctx context.Context, e *engine, out *bufio.Writer, machine
 	}
 }
 
-func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool) error {
+func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool, note string) error {
 	return a.with(cmd.Context(), command.Writes, func(e *engine, out *bufio.Writer) error {
 		s, err := e.session(cmd.Context(), args[0])
 		if err != nil {
@@ -269,7 +270,7 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 		if err != nil {
 			return err
 		}
-		v, err := e.review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), TransitionName: args[2], Reasoning: f.reason, Blind: !seen, Actor: command.LocalActor()})
+		v, err := e.review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), TransitionName: args[2], Reasoning: f.reason, Blind: !seen, Actor: command.LocalActor(), Manner: session.Manner{Note: note}})
 		if err != nil {
 			return err
 		}

@@ -20,8 +20,8 @@ import (
 // margins close to the threshold, a plateau.
 //
 // Nothing here decides anything. "Recent" are the last ten decisions. How long a human
-// thought about one is not recorded, so minutes are an assumption that the reader can
-// change (Assume).
+// looked at a question is known where the ruling says so; where it does not, minutes are an
+// assumption that the reader can change (Assume).
 
 // Metrics say how far a machine, or one of its states, can do without humans:
 // DIAL's getCollapseMetrics.
@@ -41,15 +41,20 @@ type Metrics struct {
 	Signals                []Signal                    `json:"signals"`
 	// HumanLooks is how often humans looked at rounds beside deciding them: audits of
 	// closed rounds, second humans, and third ones. HumanMinutes is what decisions and
-	// looks took, at the minutes that each is taken to: see [Metrics.Assume].
-	HumanLooks   int     `json:"humanLooks,omitempty"`
-	HumanMinutes float64 `json:"humanMinutes,omitempty"`
+	// looks took: of HumanMeasured of them it was recorded, and the others are taken to
+	// have taken some minutes each: see [Metrics.Assume].
+	HumanLooks    int     `json:"humanLooks,omitempty"`
+	HumanMinutes  float64 `json:"humanMinutes,omitempty"`
+	HumanMeasured int     `json:"humanMeasured,omitempty"`
 	// AskedPerRound is how many proposers were asked for each decision on average,
 	// CostPerDecision what their answers and the arbiter's cost.
 	AskedPerRound   float64         `json:"askedPerRound,omitempty"`
 	CostPerDecision exact.Money     `json:"costPerDecisionUSD,omitempty"`
 	Promises        []PromiseStatus `json:"promises,omitempty"`
 	States          []StateMetrics  `json:"states,omitempty"` // those that are left by decisions, in definition order
+
+	looks  int   // of which it was recorded how long they took
+	looked int64 // the milliseconds that they took
 }
 
 // SpecialistMetrics are those of one proposer.
@@ -108,19 +113,25 @@ func made(executed []*session.DecisionRecord) []*session.DecisionRecord {
 	return slices.DeleteFunc(slices.Clone(executed), func(d *session.DecisionRecord) bool { return d.Timed() })
 }
 
-// DefaultHumanMinutes is how long a human decision is thought to take: how long
-// somebody thought about one is not recorded.
+// DefaultHumanMinutes is how long a human decision is thought to take of which it is not
+// recorded.
 const DefaultHumanMinutes = 2
 
-// Assume sets HumanMinutes, given how many minutes a decision takes.
+// Assume sets HumanMinutes and HumanMeasured, given how many minutes a decision takes of which
+// it is not recorded.
 func (m *Metrics) Assume(minutes float64) {
-	m.HumanMinutes = math.Round(10*minutes*float64(m.HumanDecisions+m.HumanLooks)) / 10
+	all := m.HumanDecisions + m.HumanLooks
+	m.HumanMeasured = min(m.looks, all)
+	m.HumanMinutes = math.Round(10*(minutes*float64(all-m.HumanMeasured)+float64(m.looked)/60_000)) / 10
 }
 
 func (m *Metrics) count(decisions []*session.DecisionRecord) {
 	index := map[string]int{}
 	var margins, measured int64
 	for _, d := range decisions {
+		for _, looked := range d.Looks {
+			m.looks, m.looked = m.looks+1, m.looked+looked
+		}
 		if d.IsHuman {
 			m.HumanDecisions++
 			if d.NoQuorum {

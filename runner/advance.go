@@ -96,7 +96,7 @@ func (w *engine) move(ctx context.Context, p permit, d *decision, v verdict.Verd
 	w.emit(&session.Executed{
 		Transition: p.transition, How: d.how, IsHuman: d.how.Ruling(),
 		SpecialistID: d.by, Arrival: d.arrival, Reasoning: d.reasoning, MetaJSON: d.meta,
-		At: w.at, Standing: d.standing, Round: round, Attempt: w.now.Attempt, Draws: d.draws, Authors: d.authors, Data: d.data, Subject: d.subject, Actor: d.actor, QuestionDigest: d.seen,
+		At: w.at, Standing: d.standing, Round: round, Attempt: w.now.Attempt, Draws: d.draws, Authors: d.authors, Data: d.data, Subject: d.subject, Actor: d.actor, QuestionDigest: d.seen, Manner: d.manner,
 	})
 	if d.learned != nil {
 		w.emit(d.learned)

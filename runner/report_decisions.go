@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -45,7 +46,15 @@ func (r *Runner) Decisions(ctx context.Context, machineName string, state machin
 func (r *Runner) SessionDecisions(ctx context.Context, id specialist.SessionID) (map[int64]*session.DecisionRecord, error) {
 	bySeq := map[int64]*session.DecisionRecord{}
 	var decided *session.DecisionRecord
-	f := &session.Folder{Decision: func(d *session.DecisionRecord) { decided = d }}
+	byRound := map[string]*session.DecisionRecord{}
+	f := &session.Folder{Decision: func(d *session.DecisionRecord) { decided, byRound[d.RoundID] = d, d }}
+	f.Applied = func(_ int64, ev session.Event, _, _ spend.Book) {
+		if v, ok := ev.Data.(*session.Reviewed); ok && v.Looked > 0 {
+			if d := byRound[(specialist.RoundKey{Session: id, Round: v.Round, Attempt: v.Attempt}).ID()]; d != nil {
+				d.Looks = append(d.Looks, v.Looked)
+			}
+		}
+	}
 	for first, err := range r.Fold(ctx, id, f) {
 		switch {
 		case err != nil:

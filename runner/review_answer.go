@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type Reviewing struct {
 	Actor          *session.Actor               // who that is, for the record; nil if that is not said
 	If             func(*session.Session) error // as in a Ruling
 	Blind          bool                         // whoever answers has seen neither proposals nor decision; a recorded look says otherwise
+	session.Manner                              // as in a Ruling
 }
 
 // Review records what a human makes of a closed round, and executes nothing. The
@@ -53,7 +55,7 @@ type Reviewing struct {
 // Errors: ErrNotFound, ErrIllegal for a transition that the round did not have,
 // ErrForbidden for who may not answer, ErrReviewed, and a store that fails.
 func (r *Runner) Review(ctx context.Context, in Reviewing) (*session.Reviewed, error) {
-	if err := checkActor(in.Actor); err != nil {
+	if err := cmp.Or(checkActor(in.Actor), checkManner(&in.Manner)); err != nil {
 		return nil, err
 	}
 	for range maxRaces {
@@ -90,13 +92,13 @@ func (r *Runner) reviewOnce(ctx context.Context, s *session.Session, in Reviewin
 	if v.Seen(in.SpecialistID) && !v.Joins(string(in.SpecialistID), in.TransitionName) {
 		return nil, refuse(ErrIllegal, session.CodeContested, "%s has decided round %s before, and nobody else is left to: only with the choice of the other human is it settled", in.SpecialistID, in.RoundID)
 	}
-	in.Blind = in.Blind && !v.RevealedTo(in.SpecialistID)
+	in.Blind = in.Blind && !in.Bulk && !v.RevealedTo(in.SpecialistID)
 	w, err := r.begin(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	d := &session.Reviewed{Review: v.Kind, Round: v.Key.Round, Attempt: v.Key.Attempt, SpecialistID: string(in.SpecialistID), TransitionName: in.TransitionName,
-		Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Lesson: v.Lesson(string(in.SpecialistID), in.TransitionName, in.Blind), Actor: in.Actor.Clone()}
+		Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Lesson: v.Lesson(string(in.SpecialistID), in.TransitionName, in.Blind), Actor: in.Actor.Clone(), Manner: in.Manner}
 	if err := d.Lesson.Check(); err != nil {
 		return nil, err
 	}

@@ -52,6 +52,9 @@ type Ruling struct {
 	// the ruling evidence for letting somebody decide alone. It counts for nothing
 	// where the log says otherwise (see Reveal).
 	Blind bool
+	// Manner is kept with the ruling. More than MaxLooked counts as that, and what was
+	// given in bulk is not blind.
+	session.Manner
 	// Withdraw takes the own ruling back that waits for others; TransitionName is ""
 	// then.
 	Withdraw bool
@@ -127,7 +130,7 @@ func (r *Runner) Execute(ctx context.Context, in Ruling) (Arbitration, error) {
 }
 
 func (r *Runner) arbitrate(ctx context.Context, in Ruling, how session.DecisionKind) (Arbitration, error) {
-	if err := cmp.Or(in.pin().check(), checkActor(in.Actor)); err != nil {
+	if err := cmp.Or(in.pin().check(), checkActor(in.Actor), checkManner(&in.Manner)); err != nil {
 		return Arbitration{}, err
 	}
 	for range maxRaces {
@@ -264,7 +267,7 @@ func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how s
 		result.IsHuman = true
 		return result, err
 	}
-	d := decision{transition: legal, how: how, by: string(in.SpecialistID), actor: in.Actor.Clone(), seen: in.QuestionDigest, blind: in.Blind && s.MayBeBlind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
+	d := decision{transition: legal, how: how, by: string(in.SpecialistID), actor: in.Actor.Clone(), seen: in.QuestionDigest, manner: in.Manner, blind: in.Blind && !in.Bulk && s.MayBeBlind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
 		d.reasoning = session.HumanOverride
 	}

@@ -40,7 +40,7 @@ func (w *engine) rule(ctx context.Context, in Ruling, d decision) (Arbitration, 
 		return in.refusedHuman(w.before, refuse(ErrForbidden, session.CodeNotEligible, "%s may not rule beside %s in this round: both are %s, and different humans have to", d.by, r.SpecialistID, d.actor.Subject))
 	}
 	d.blind = d.blind && !p.Shown()
-	word := &session.Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == session.Direct, Draws: d.draws, Actor: d.actor}
+	word := &session.Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == session.Direct, Draws: d.draws, Actor: d.actor, Manner: d.manner}
 	next := p.With(word)
 	counted := next.Agree(d.by, w.counts)
 	if p.Settled(d.by) && (counted == nil || !p.By(d.by).Equals(word)) {
@@ -186,7 +186,7 @@ func (r *Runner) withdraw(ctx context.Context, s *session.Session, in Ruling) (A
 	case p.Settled(string(in.SpecialistID)):
 		return in.refusedHuman(s, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
-	w.emit(&session.Ruled{SpecialistID: string(in.SpecialistID), Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Actor: in.Actor.Clone()})
+	w.emit(&session.Ruled{SpecialistID: string(in.SpecialistID), Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Actor: in.Actor.Clone(), Manner: in.Manner})
 	if p := w.open.Rulings; len(p.List) > 0 {
 		w.emit(w.waitsFor(p))
 	}

@@ -170,6 +170,18 @@ func checkActor(a *session.Actor) error {
 	return refuse(ErrIllegal, "actor", "an actor has a subject and a method, not %q and %q", a.Subject, a.Method)
 }
 
+// checkManner refuses how no word can have been given, and has nobody look longer than MaxLooked.
+func checkManner(m *session.Manner) error {
+	switch {
+	case m.Looked < 0:
+		return refuse(ErrIllegal, session.CodeIllegal, "looked is %d milliseconds: it must not be negative", m.Looked)
+	case len(m.Note) > maxReasoning:
+		return refuse(ErrIllegal, session.CodeIllegal, "note is larger than %d bytes", maxReasoning)
+	}
+	m.Looked = min(m.Looked, session.MaxLooked)
+	return nil
+}
+
 // holds asks the condition of an act, if it has one, of the session that the act is about
 // to change.
 func holds(condition func(*session.Session) error, s *session.Session) error {

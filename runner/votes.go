@@ -209,6 +209,7 @@ type decision struct {
 	by         string         // the winner or the human; may be ""
 	actor      *session.Actor // who ruled; nil if that is not said
 	seen       string         // the digest of the question on which it was ruled; "" if that is not said
+	manner     session.Manner
 	arrival    int32
 	reasoning  string
 	meta       []byte

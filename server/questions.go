@@ -201,7 +201,7 @@ func (s *Server) rule(ctx context.Context, p *Principal, in *decideIn, give func
 	}
 	a, err := give(ctx, runner.Ruling{
 		SessionID: at.ID, SpecialistID: who, RoundID: b.RoundID, QuestionDigest: b.QuestionDigest, TransitionName: b.TransitionName, ToState: b.ToState,
-		Reasoning: b.Reasoning, MetaJSON: b.MetaJSON, Usage: b.Usage(), Reopen: true, Blind: q.Withheld != nil && !p.spokenThrough(), Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch),
+		Reasoning: b.Reasoning, MetaJSON: b.MetaJSON, Usage: b.Usage(), Manner: b.Recorded(), Reopen: true, Blind: q.Withheld != nil && !p.spokenThrough(), Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch),
 	})
 	if errors.Is(err, runner.ErrIllegal) {
 		err = s.withChoices(ctx, err, &q, b.TransitionName)
@@ -328,7 +328,7 @@ func (s *Server) review(ctx context.Context, p *Principal, in *reviewIn) (*revie
 	}
 	blind := !in.Body.Seen && slices.ContainsFunc(at.Reviews(), func(v *session.Review) bool { return v.Key.ID() == round && hidden[v.Key.Round] != "" })
 	done, err := tenantOf(ctx).Runner.Review(ctx, runner.Reviewing{SessionID: at.ID, RoundID: round, SpecialistID: machine.SpecialistID(who), TransitionName: in.Body.TransitionName,
-		Reasoning: in.Body.Reasoning, Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch), Blind: blind})
+		Reasoning: in.Body.Reasoning, Actor: p.actor(at.Machine().Name()), If: holds(in.IfMatch), Blind: blind, Manner: in.Body.Recorded()})
 	if err != nil {
 		return nil, err
 	}

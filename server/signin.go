@@ -335,8 +335,7 @@ func (s *Server) createTicket(ctx context.Context, p *Principal, _ *createTicket
 	if p.signIn != nil {
 		return nil, forbidden("forbidden", "send a key", "who is signed in at a page makes no tickets")
 	}
-	secret := newSecret()
-	at, err := s.sealed(ticketPurpose, secret, "", &identity{Credential: p.sent.credential}, ticketLife)
+	secret, at, err := s.newTicket(p.sent.credential)
 	if err != nil {
 		return nil, err
 	}
@@ -346,4 +345,25 @@ func (s *Server) createTicket(ctx context.Context, p *Principal, _ *createTicket
 	}
 	out.Body.Ticket = secret
 	return out, nil
+}
+
+func (s *Server) newTicket(credential string) (secret string, at *control.SignIn, err error) {
+	secret = newSecret()
+	at, err = s.sealed(ticketPurpose, secret, "", &identity{Credential: credential}, ticketLife)
+	return secret, at, err
+}
+
+// Ticket returns a ticket for who has a credential, with which a page signs in as them: once, and
+// within a minute. It is in the audit log. The error is [ErrUnauthenticated], or that of the store.
+func (s *Server) Ticket(ctx context.Context, credential string) (string, error) {
+	p, err := s.config.Who.Authenticate(ctx, credential)
+	if err != nil {
+		return "", err
+	}
+	secret, at, err := s.newTicket(credential)
+	if err != nil {
+		return "", err
+	}
+	made := control.Entry{At: s.now(), Tenant: cmp.Or(p.Tenant, s.home), Subject: p.Subject, KeyID: p.KeyID, Method: p.Method, Operation: "ticket", Result: http.StatusText(http.StatusCreated)}
+	return secret, s.config.Control.Commit(ctx, control.Changes{SignIn: at, Entries: []control.Entry{made}})
 }

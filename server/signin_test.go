@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -482,4 +483,36 @@ func (k *keeps) Commit(ctx context.Context, c control.Changes) error {
 	}
 	k.entries = append(k.entries, c.Entries...)
 	return k.Store.Commit(ctx, c)
+}
+
+// TestTicketOfTheServer: a ticket that the server itself makes is for who has a credential, once,
+// and the audit log has who that is and not the ticket.
+func TestTicketOfTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, deskOptions{})
+		if secret, err := d.server.Ticket(d.Context(), "nobody's"); !errors.Is(err, server.ErrUnauthenticated) || secret != "" {
+			t.Errorf("nobody gets %q (%v)", secret, err)
+		}
+		ticket := func() string {
+			secret, err := d.server.Ticket(d.Context(), localKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return `{"ticket":"` + secret + `"}`
+		}
+		once, late := ticket(), ticket()
+		if p, r := d.signIn(once); p.subject != "local" {
+			t.Errorf("who signs in is %d %s", r.status, r.body)
+		}
+		if _, r := d.signIn(once); r.status != 401 {
+			t.Errorf("a second time: %d", r.status)
+		}
+		time.Sleep(time.Minute)
+		if _, r := d.signIn(late); r.status != 401 {
+			t.Errorf("after a minute: %d", r.status)
+		}
+		if found := d.logged("ticket"); len(found) != 2 || found[0].Subject != "local" || found[0].Method != "local" || found[0].Tenant != "default" || found[0].Result != "Created" {
+			t.Errorf("the audit log has %+v", found)
+		}
+	})
 }

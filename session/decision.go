@@ -33,6 +33,9 @@ type DecisionRecord struct {
 	Authors           []string                    `json:"authors,omitempty"`        // the humans who agreed, if there was more than one
 	Actor             *Actor                      `json:"actor,omitempty"`          // who ruled, of several the last; nil if that is not said
 	QuestionDigest    string                      `json:"questionDigest,omitempty"` // of the question on which the last of them ruled
+	Looked            int64                       `json:"looked,omitempty"`         // for how many milliseconds the question was visible to the last of them; 0 if that is not said
+	Note              string                      `json:"note,omitempty"`
+	Bulk              bool                        `json:"bulk,omitempty"` // they ruled on others at once
 	Reasoning         string                      `json:"reasoning"`
 	ArbiterReasoning  string                      `json:"arbiterReasoning,omitempty"`
 	MetaJSON          json.RawMessage             `json:"metaJson,omitempty"`
@@ -44,9 +47,10 @@ type DecisionRecord struct {
 	CostUSD           exact.Money                 `json:"costUSD"`
 	Sequence          int64                       `json:"sequence"`
 
-	// Votes and NoQuorum are for statistics: they are not shown.
+	// Votes, NoQuorum and Looks are for statistics: they are not shown.
 	Votes    []RecordedVote `json:"-"`
 	NoQuorum bool           `json:"-"` // a human decided where too few had answered
+	Looks    []int64        `json:"-"` // for how many milliseconds humans looked who ruled, of approvals the sum, or reviewed, as far as they said
 }
 
 // A RecordedVote is one proposal of a decided round.
@@ -71,7 +75,7 @@ func newDecisionRecord(s *Session, o *OpenRound, e *Executed, v verdict.Verdict,
 	r := &DecisionRecord{
 		DecisionID: key.DecisionID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
 		FromState: e.Transition.From.Name, ToState: e.Transition.Target, TransitionName: e.Transition.Name,
-		IsHuman: e.IsHuman, Timestamp: e.At, Kind: e.How.String(), SpecialistID: e.SpecialistID, Authors: e.Authors, Actor: e.Actor, QuestionDigest: e.QuestionDigest, Reasoning: e.Reasoning, MetaJSON: e.MetaJSON,
+		IsHuman: e.IsHuman, Timestamp: e.At, Kind: e.How.String(), SpecialistID: e.SpecialistID, Authors: e.Authors, Actor: e.Actor, QuestionDigest: e.QuestionDigest, Looked: e.Looked, Note: e.Note, Bulk: e.Bulk, Looks: looksOf(o, e), Reasoning: e.Reasoning, MetaJSON: e.MetaJSON,
 		Guard: GuardNote{v.Status.String(), v.Codes()}, Asked: []string{}, Cancelled: []string{}, Proposals: []json.RawMessage{},
 		AlignmentSnapshot: map[string]exact.Billionths{}, CostUSD: o.Cost, Sequence: seq,
 	}
@@ -91,6 +95,28 @@ func newDecisionRecord(s *Session, o *OpenRound, e *Executed, v verdict.Verdict,
 	}
 	r.addRound(key, o, e, standing)
 	return r
+}
+
+// looksOf returns how long those looked who ruled on a round.
+func looksOf(o *OpenRound, e *Executed) (looks []int64) {
+	words := []int64{e.Looked}
+	if o.Rulings != nil {
+		for _, w := range o.Rulings.List {
+			if w.SpecialistID != e.SpecialistID {
+				words = append(words, w.Looked)
+			}
+		}
+	}
+	for _, looked := range words {
+		switch {
+		case looked == 0:
+		case e.Transition.Approvals != nil && len(looks) > 0:
+			looks[0] += looked
+		default:
+			looks = append(looks, looked)
+		}
+	}
+	return looks
 }
 
 func (r *DecisionRecord) addRound(key specialist.RoundKey, o *OpenRound, e *Executed, standing Standing) {

@@ -185,6 +185,7 @@ type Ruled struct {
 	Direct         bool   // it was executeTransition, which teaches nothing
 	Draws          *Draws // why others are asked; nil but for the first of a round
 	Actor          *Actor // who ruled; nil if that is not said
+	Manner
 }
 
 // Executed records a transition. The Executed events of a session form its
@@ -208,6 +209,7 @@ type Executed struct {
 	Actor   *Actor // who ruled, of several who agreed the last; nil for consensus, and if that is not said
 	// QuestionDigest is that of the question on which the last of them ruled; "" if nobody said.
 	QuestionDigest string
+	Manner         // of the last of them; zero for consensus
 	Round          int32
 	Attempt        int32
 

@@ -266,6 +266,7 @@ func (d *Ruled) form(f *form) {
 	f.opt("decision", &decision)
 	value(f, "draws", &d.Draws)
 	f.actor("actor", &d.Actor)
+	d.Manner.form(f)
 	if !f.reading {
 		return
 	}
@@ -312,6 +313,7 @@ func (d *Executed) form(f *form) {
 	f.opt("subject", &d.Subject)
 	f.actor("actor", &d.Actor)
 	f.opt("questionDigest", &d.QuestionDigest)
+	d.Manner.form(f)
 }
 
 func (k *DecisionKind) form(f *form) {
@@ -389,6 +391,7 @@ func (d *Reviewed) form(f *form) {
 	f.opt("reasoning", &d.Reasoning)
 	encoded(f, "lesson", &d.Lesson, (*trust.Lesson).Encode, trust.DecodeLesson)
 	f.actor("actor", &d.Actor)
+	d.Manner.form(f)
 }
 
 func (d *Adopted) form(f *form) {

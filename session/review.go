@@ -87,6 +87,7 @@ type Reviewed struct {
 	Reasoning      string
 	Lesson         *trust.Lesson // what it teaches; nil if that has to wait
 	Actor          *Actor        // who answered; nil if that is not said
+	Manner
 }
 
 // Agrees reports whether the answer is what was decided before: by the engine, or by the human

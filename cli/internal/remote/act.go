@@ -101,7 +101,7 @@ func (r *Server) Decide(ctx context.Context, in runner.Ruling) (runner.Arbitrati
 	if r.withdraws = in.Withdraw; in.Withdraw {
 		ruled, err = r.Withdraw(ctx, id, in.RoundID, string(in.SpecialistID))
 	} else {
-		ruled, err = r.Client.Decide(ctx, id, api.Ruling{TransitionName: in.TransitionName, RoundID: in.RoundID, QuestionDigest: in.QuestionDigest, SpecialistID: string(in.SpecialistID), Reasoning: in.Reasoning, MetaJSON: in.MetaJSON}, client.Write{})
+		ruled, err = r.Client.Decide(ctx, id, api.Ruling{TransitionName: in.TransitionName, RoundID: in.RoundID, QuestionDigest: in.QuestionDigest, SpecialistID: string(in.SpecialistID), Reasoning: in.Reasoning, MetaJSON: in.MetaJSON, Manner: api.MannerOf(in.Manner)}, client.Write{})
 	}
 	if err == nil {
 		a := ruled.Arbitration

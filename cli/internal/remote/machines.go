@@ -177,7 +177,7 @@ func (r *Server) Reviews(ctx context.Context, q session.ListQuery, viewer machin
 
 // Answer says what should have been decided in a closed round.
 func (r *Server) Answer(ctx context.Context, in runner.Reviewing) (api.Reviewed, error) {
-	v, err := r.Review(ctx, in.SessionID.String()+"."+in.RoundID, api.Reviewing{TransitionName: in.TransitionName, Reasoning: in.Reasoning, SpecialistID: string(in.SpecialistID), Seen: !in.Blind}, client.Write{})
+	v, err := r.Review(ctx, in.SessionID.String()+"."+in.RoundID, api.Reviewing{TransitionName: in.TransitionName, Reasoning: in.Reasoning, SpecialistID: string(in.SpecialistID), Seen: !in.Blind, Manner: api.MannerOf(in.Manner)}, client.Write{})
 	return v, r.Told(err)
 }
 

@@ -146,7 +146,7 @@ func (b *Backtest) foot(r *backtest.Report) {
 		return
 	}
 	fmt.Fprintf(b.Out, "Automatic:     %s → %s of the rounds\n", percent(t.Old.AutomaticShare), percents(t.New.AutomaticShare))
-	fmt.Fprintf(b.Out, "Human minutes: %v → %s\n", t.Old.HumanMinutes, span(t.New.HumanMinutes))
+	fmt.Fprintf(b.Out, "Human minutes: %v%s → %s%s\n", t.Old.HumanMinutes, measured(t.Old.HumanMeasured, t.Old.Humans), span(t.New.HumanMinutes), measured(t.New.HumanMeasured, t.New.Humans[1]))
 	fmt.Fprintf(b.Out, "Error:         %s\n", errorShares(t))
 	for i := range r.Machines {
 		b.promise(&r.Machines[i])

@@ -7,6 +7,11 @@ import (
 	"github.com/dialai/dialai/report"
 )
 
+// measured says of how many words of humans it is known how long they took.
+func measured(some, all int) string {
+	return When(some > 0, fmt.Sprintf(" (%d of %d measured)", some, all))
+}
+
 // Metrics prints how far a machine can do without humans.
 func (st Style) Metrics(out io.Writer, m *report.Metrics) error {
 	if st.JSON {
@@ -24,7 +29,7 @@ func (st Style) Metrics(out io.Writer, m *report.Metrics) error {
 	fmt.Fprintf(out, "Margin:        %.2f on average\n", m.AverageConsensusMargin)
 	if m.TotalDecisions > 0 {
 		fmt.Fprintf(out, "Asked:         %.1f proposers for a decision, $%s\n", m.AskedPerRound, m.CostPerDecision)
-		fmt.Fprintf(out, "Human minutes: %v for %s and %s beside\n", m.HumanMinutes, Plural(m.HumanDecisions, "decision"), Plural(m.HumanLooks, "look"))
+		fmt.Fprintf(out, "Human minutes: %v for %s and %s beside%s\n", m.HumanMinutes, Plural(m.HumanDecisions, "decision"), Plural(m.HumanLooks, "look"), measured(m.HumanMeasured, m.HumanDecisions+m.HumanLooks))
 	}
 	if len(m.Specialists) > 0 {
 		fmt.Fprintln(out)

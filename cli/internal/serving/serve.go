@@ -49,6 +49,7 @@ type serveFlags struct {
 	version    string // of this program
 	config     string
 	only       bool // check, and end
+	browse     bool // open the desk
 	proxies    []string
 	listen     []string
 	hosts      []string
@@ -114,6 +115,7 @@ Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`
 func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.config, "config", "", "a `file` with settings, JSON or YAML, by the names of these flags (tlsCert for --tls-cert)")
 	flags.BoolVar(&f.only, "check", false, "say what the settings are and whether they are right, and end")
+	flags.BoolVar(&f.browse, "open", false, "open the desk in a browser, signed in as who has the key of this computer, and print its address, which signs in once, within 60 seconds")
 	flags.StringArrayVar(&f.proxies, "behind-proxy", nil, "the `addresses` of proxies in front of the server, such as 10.0.0.0/8: only they may call, and say for whom (may be repeated)")
 	flags.StringArrayVar(&f.listen, "listen", nil, "an `address` to listen at: HOST:PORT, or unix:PATH (may be repeated)")
 	flags.StringArrayVar(&f.hosts, "host", nil, "a `name` under which the server is reached, beside those of its addresses (may be repeated)")
@@ -206,7 +208,10 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 		return err
 	}
 	if f.only {
-		return cmp.Or(f.checkAddresses(), f.checkCertificate(), a.tellSettings(f, cmd))
+		return cmp.Or(f.checkAddresses(), f.checkOpen(a.Env("DIALAI_PUBLIC_URL")), f.checkCertificate(), a.tellSettings(f, cmd))
+	}
+	if err := f.checkOpen(a.Env("DIALAI_PUBLIC_URL")); err != nil {
+		return err
 	}
 	listeners, err := f.open()
 	if err != nil {
@@ -252,7 +257,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	}
 	if f.listening != nil {
 		f.listening()
-	} else if err := a.tellServing(f, listeners); err != nil {
+	} else if err := a.tellServing(f, listeners, a.opened(ctx, f, h.web, listeners, log)); err != nil {
 		return err
 	}
 	hangup := func() { again.again(h.web) }
@@ -442,11 +447,12 @@ type ServingLine struct {
 	Kind    string   `json:"kind"` // "serving"
 	URLs    []string `json:"urls"`
 	KeyFile string   `json:"keyFile,omitempty"` // "" with --auth none
+	Desk    string   `json:"desk,omitempty"`    // "" without --open
 }
 
-// tellServing says where the server is, and how to call it.
-func (a *app) tellServing(f *serveFlags, listeners []net.Listener) error {
-	line := ServingLine{V: 1, Kind: "serving"}
+// tellServing says where the server is, how to call it, and where the desk is, unless that is "".
+func (a *app) tellServing(f *serveFlags, listeners []net.Listener, desk string) error {
+	line := ServingLine{V: 1, Kind: "serving", Desk: desk}
 	for _, l := range listeners {
 		line.URLs = append(line.URLs, urlOf(l.Addr(), f.cert != ""))
 	}
@@ -461,6 +467,9 @@ func (a *app) tellServing(f *serveFlags, listeners []net.Listener) error {
 	case a.Flags.JSON:
 		return render.JSON(a.Out, line)
 	case a.Flags.Quiet:
+		if desk != "" {
+			fmt.Fprintln(a.Out, desk)
+		}
 		return nil
 	}
 	path, err := a.StorePath()
@@ -470,6 +479,9 @@ func (a *app) tellServing(f *serveFlags, listeners []net.Listener) error {
 	fmt.Fprintf(a.Out, "dialai serves %s (store %s)\n", strings.Join(line.URLs, ", "), cmp.Or(path, "memory:"))
 	if line.KeyFile != "" && !strings.HasPrefix(line.URLs[0], "unix:") {
 		fmt.Fprintf(a.Out, "  curl -H \"Authorization: Bearer $(cat %s)\" %s/v1\n", render.Quote(line.KeyFile), line.URLs[0])
+	}
+	if desk != "" {
+		fmt.Fprintf(a.Out, "  desk %s (once, within 60 seconds)\n", desk)
 	}
 	return nil
 }

@@ -58,6 +58,8 @@ func (f *fold) sorted() []*tally {
 // A side is one of the two policies.
 type side struct {
 	automatic, humans int
+	measured          int     // of humans, of which it is known how long they took
+	looked            int64   // that, in milliseconds
 	checked, wrong    int     // automatic decisions on which there is a human's word
 	weight, error     float64 // the same, each by how probable it was to be looked at
 	cost              exact.Money
@@ -93,14 +95,14 @@ func (f *fold) count(r *round) bool {
 		t.offPath++
 	}
 	all := func(string) bool { return true }
-	t.old.count(old, truth, weight)
+	t.old.count(old, truth, weight, r.looked)
 	t.old.cost = t.old.cost.Add(r.cost(all))
 	t.new.cost = t.new.cost.Add(r.cost(f.pays(r)))
 	if pt.unknown {
 		t.lack(f.missing(r, pt), wasJudged, truth != "", weight)
 		return false
 	}
-	t.new.count(now, truth, weight)
+	t.new.count(now, truth, weight, r.looked)
 	flipped := wasJudged && pt.elected != elected
 	if flipped {
 		t.flips++
@@ -153,10 +155,13 @@ func (f *fold) keep(r *round, pt *point, now fate) {
 	f.learned[id] = l
 }
 
-// count counts a round.
-func (s *side) count(now fate, truth string, weight float64) {
+// count counts a round at which humans have looked for some milliseconds; 0 is not known.
+func (s *side) count(now fate, truth string, weight float64, looked int64) {
 	if now.human {
 		s.humans++
+	}
+	if now.human && looked > 0 {
+		s.measured, s.looked = s.measured+1, s.looked+looked
 	}
 	if !now.automatic {
 		return

@@ -249,6 +249,7 @@ func (r *reader) executed(ctx context.Context, e *session.Raw) error {
 		return err
 	}
 	now := r.t.round
+	now.looked += d.Looked
 	switch now.took = d.Transition; d.How {
 	case session.ByConsensus:
 		now.by = byConsensus
@@ -276,6 +277,7 @@ func (r *reader) ruled(e *session.Raw) error {
 	if err := e.Skim(&d, &r.t.names); err != nil {
 		return err
 	}
+	r.t.round.looked += d.Looked
 	r.t.round.rule(d.SpecialistID, d.Transition == nil)
 	return nil
 }

@@ -72,6 +72,8 @@ type Side struct {
 	ErrorShare   *float64    `json:"errorShare,omitempty"`
 	CostUSD      exact.Money `json:"costUSD"`
 	HumanMinutes float64     `json:"humanMinutes"`
+	// HumanMeasured is of how many of Humans it was recorded how long they took.
+	HumanMeasured int `json:"humanMeasured,omitempty"`
 }
 
 // Sides is a Side of which the best and the worst case are told.
@@ -84,6 +86,7 @@ type Sides struct {
 	ErrorShare     *[2]float64    `json:"errorShare,omitempty"` // nil if there is no human's word on any
 	CostUSD        [2]exact.Money `json:"costUSD"`
 	HumanMinutes   [2]float64     `json:"humanMinutes"`
+	HumanMeasured  int            `json:"humanMeasured,omitempty"`
 }
 
 // A Flip is one round that the policy decides otherwise.
@@ -188,7 +191,7 @@ func (t *tally) result(minutes float64) Result {
 	old, now := &t.old, &t.new
 	r.Old = Side{
 		Automatic: old.automatic, AutomaticShare: share(float64(old.automatic), n), Humans: old.humans, Checked: old.checked,
-		Errors: old.wrong, CostUSD: old.cost, HumanMinutes: round1(minutes * float64(old.humans)),
+		Errors: old.wrong, CostUSD: old.cost, HumanMinutes: old.minutes(minutes, 0), HumanMeasured: old.measured,
 	}
 	most := now.automatic + t.unknown
 	r.New = Sides{
@@ -198,7 +201,8 @@ func (t *tally) result(minutes float64) Result {
 		Checked:        [2]int{now.checked + t.unknownWrong, now.checked + t.unknownWrong},
 		Errors:         [2]int{now.wrong, now.wrong + t.unknownWrong},
 		CostUSD:        [2]exact.Money{now.cost, now.cost.Add(t.costliest)},
-		HumanMinutes:   [2]float64{round1(minutes * float64(now.humans)), round1(minutes * float64(now.humans+t.unknown))},
+		HumanMinutes:   [2]float64{now.minutes(minutes, 0), now.minutes(minutes, t.unknown)},
+		HumanMeasured:  now.measured,
 	}
 	if old.weight > 0 {
 		e := share(old.error, old.weight)
@@ -218,7 +222,11 @@ func share(part, whole float64) float64 {
 	return math.Round(part/whole*1e9) / 1e9
 }
 
-func round1(minutes float64) float64 { return math.Round(minutes*10) / 10 }
+// minutes returns what humans took, at some minutes for each round of which it is not known,
+// and for some more, to one decimal.
+func (s *side) minutes(each float64, more int) float64 {
+	return math.Round((each*float64(s.humans-s.measured+more)+float64(s.looked)/60_000)*10) / 10
+}
 
 // add adds a tally to a sum.
 func (t *tally) add(u *tally) {
@@ -239,6 +247,8 @@ func (t *tally) add(u *tally) {
 func (s *side) add(u *side) {
 	s.automatic += u.automatic
 	s.humans += u.humans
+	s.measured += u.measured
+	s.looked += u.looked
 	s.checked += u.checked
 	s.wrong += u.wrong
 	s.weight += u.weight

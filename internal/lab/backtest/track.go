@@ -47,6 +47,7 @@ type round struct {
 	refused   *machine.Transition // a guard did not let it pass
 	waits     bool                // for a human
 	rulings   rulings             // that wait for others
+	looked    int64               // for how many milliseconds humans looked who ruled, as far as they said
 	by        closing
 	took      *machine.Transition // executed; nil unless closed by a step
 	at        specialist.Time     // of the newest event
