@@ -32,3 +32,13 @@ func (p *Page) shot(name string) {
 		p.Errorf("no picture of %s: %v", name, err)
 	}
 }
+
+// Photo returns a picture of the page, as PNG.
+func (p *Page) Photo() []byte {
+	p.Helper()
+	picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.Fatal(err)
+	}
+	return picture
+}

@@ -26,6 +26,7 @@ export const heard = {
   token: '' as string,
   date: (_at: number): void => {},
   signedOut: (): void => {},
+  issuer: (_is: boolean): void => {}, // people can log in at an issuer
   reached: (_is: boolean): void => {},
 };
 
@@ -70,6 +71,7 @@ async function ask(method: string, path: string, body: unknown, options: Options
   if (!Number.isNaN(date)) heard.date(date);
   if (answer.ok) return text;
   const problem = problemOf(answer.status, text);
+  if (answer.status === 401) heard.issuer((answer.headers.get('WWW-Authenticate') ?? '').includes('resource_metadata'));
   if (answer.status === 401 && !path.startsWith('/desk/')) heard.signedOut();
   throw problem;
 }

@@ -21,15 +21,19 @@ export function parse(text: string): unknown {
   if (!keep) return JSON.parse(text);
   return JSON.parse(text, (_name: string, value: unknown, context?: Source) => {
     if (typeof value !== 'number' || context?.source === undefined) return value;
-    const exact = Number.isFinite(value) && (Number.isSafeInteger(value) || !Number.isInteger(value)) && plain(context.source) === plain(String(value));
+    const exact = Number.isFinite(value) && (Number.isSafeInteger(value) || digits(context.source) <= 15 || plain(context.source) === String(value));
     return exact ? value : keep(context.source);
   });
 }
 
-// How a number is written does not matter where its value is the same: 1.0, 1e2.
+// digits is how many of a number say something: up to 15 of them a browser's numbers hold.
+function digits(number: string): number {
+  return plain(number).replace(/[eE].*$/, '').replace(/[-.]/g, '').replace(/^0+/, '').length;
+}
+
+// How a number is written does not matter where its value is the same: 1.0.
 function plain(number: string): string {
-  if (/[eE]/.test(number)) return String(Number(number));
-  return number.includes('.') ? number.replace(/\.?0+$/, '') : number;
+  return number.includes('.') && !/[eE]/.test(number) ? number.replace(/\.?0+$/, '') : number;
 }
 
 export function isRaw(value: unknown): value is RawNumber {

@@ -18,12 +18,14 @@ class Account {
   problem = $state<Error>();
   message = $state<'' | 'ended' | 'ticket'>('');
   offlineSince = $state(0);
+  issuer = $state(false);
   idleMsec = $state(0);
   lastCall = $state(Date.now());
 
   constructor() {
     heard.token = kept.token;
     heard.date = (at) => clock.heard(at);
+    heard.issuer = (is) => (this.issuer = is);
     heard.signedOut = () => this.#ended();
     heard.reached = (is) => {
       if (is) {

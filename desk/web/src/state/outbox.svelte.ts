@@ -17,6 +17,7 @@ export interface Word {
   payload?: unknown;
   human: string;
   bulk?: boolean;
+  looked?: number; // for how long it was looked at, in ms
 }
 
 export interface Held extends Word {
@@ -111,6 +112,8 @@ class Outbox {
     if (word.human) body.specialistId = word.human;
     if (word.reason) body.reasoning = word.reason;
     if (word.payload !== undefined) body.metaJson = word.payload;
+    if (word.looked) body.looked = word.looked;
+    if (word.bulk) body.bulk = true;
     for (let attempt = 0; ; attempt++) {
       try {
         const ruled = await call<Ruled>('POST', `/v1/sessions/${q.sessionId}/decisions`, body, { idempotencyKey: key });

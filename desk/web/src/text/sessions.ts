@@ -1,3 +1,4 @@
+import { numberOf } from '../api/json';
 import words from './en.sessions.json';
 import { learn } from './text';
 
@@ -14,13 +15,14 @@ const day = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' });
 
 /** Dollars: what is small keeps its digits. */
 export function dollars(value: number): string {
-  return (Math.abs(value) >= 1 ? money2 : money6).format(value);
+  const v = numberOf(value);
+  return (Math.abs(v) >= 1 ? money2 : money6).format(v);
 }
 
 /** A probability, a weight, a share. */
-export const share = (value: number): string => two.format(value);
+export const share = (value: number): string => two.format(numberOf(value));
 
-export const amount = (value: number): string => whole.format(value);
+export const amount = (value: number): string => whole.format(numberOf(value));
 
 /** When something was, among others of the same day. */
 export function instant(at: string): string {
