@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/api"
@@ -51,7 +52,7 @@ func TestWalk(t *testing.T) {
 		case key != "":
 			p.Press(key)
 		case says != "":
-			p.Says(says)
+			p.Says(strings.Join(strings.Fields(says), " "))
 		case path != "":
 			p.Visit(path)
 		case photo != "":
