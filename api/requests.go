@@ -233,16 +233,33 @@ type Order struct {
 	Reasoning    string `json:"reasoning,omitempty" doc:"why"`
 }
 
-// A Claim says who is at a question. It is advice to others, and keeps nobody from ruling.
+// A Claiming says who is at a question, or who is to be.
+type Claiming struct {
+	SpecialistID string `json:"specialistId,omitempty" doc:"the human as whom; without it the only one as whom the caller may"`
+	For          string `json:"for,omitempty" doc:"another human who may rule on the question, whose it is from now on"`
+	Note         string `json:"note,omitempty" maxLength:"1000" doc:"for that human"`
+}
+
+// A Claim says who is at a question, or who is to be. It is advice to others, and keeps nobody
+// from ruling.
 type Claim struct {
-	Subject      string          `json:"subject"`
-	SpecialistID string          `json:"specialistId,omitempty" doc:"the human as whom"`
+	Subject      string          `json:"subject" doc:"who has put it, and may take it back"`
+	SpecialistID string          `json:"specialistId,omitempty" doc:"the human whose it is"`
 	At           specialist.Time `json:"at"`
 	ExpiresAt    specialist.Time `json:"expiresAt"`
+	For          string          `json:"for,omitempty" doc:"that human, if somebody else has assigned it to them"`
+	By           string          `json:"by,omitempty" doc:"who has, then"`
+	Note         string          `json:"note,omitempty"`
 }
 
 // ClaimOf returns a claim as it is shown.
-func ClaimOf(c control.Claim) *Claim { return &Claim{c.Subject, c.SpecialistID, c.At, c.ExpiresAt} }
+func ClaimOf(c control.Claim) *Claim {
+	shown := &Claim{Subject: c.Subject, SpecialistID: c.SpecialistID, At: c.At, ExpiresAt: c.ExpiresAt, Note: c.Note}
+	if c.Assigned {
+		shown.For, shown.By = c.SpecialistID, c.Subject
+	}
+	return shown
+}
 
 // An Item is a question of the inbox, with who is at it.
 type Item struct {

@@ -945,6 +945,9 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 	"get-question": func(ctx context.Context, c *client.Client) error { _, err := c.Question(ctx, "q", "carol"); return err },
 	"claim-question": func(ctx context.Context, c *client.Client) error {
 		_, err := c.Claim(ctx, "q", api.Viewer{})
+		if err == nil {
+			_, err = c.Assign(ctx, "q", api.Claiming{For: "dave", Note: "please"})
+		}
 		return err
 	},
 	"unclaim-question": func(ctx context.Context, c *client.Client) error { return c.Unclaim(ctx, "q") },

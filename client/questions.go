@@ -46,6 +46,12 @@ func (c *Client) Claim(ctx context.Context, questionID string, as api.Viewer) (a
 	return do[api.Claim](ctx, c, call{method: http.MethodPut, path: "/v1/inbox/" + url.PathEscape(questionID) + "/claim", body: as})
 }
 
+// Assign says that a question is another human's, in.For, for a week. It is advice to all, and who
+// has assigned it takes it back with Unclaim.
+func (c *Client) Assign(ctx context.Context, questionID string, in api.Claiming) (api.Claim, error) {
+	return do[api.Claim](ctx, c, call{method: http.MethodPut, path: "/v1/inbox/" + url.PathEscape(questionID) + "/claim", body: in})
+}
+
 // Unclaim says that one is not at a question any more.
 func (c *Client) Unclaim(ctx context.Context, questionID string) error {
 	_, err := do[[]byte](ctx, c, call{method: http.MethodDelete, path: "/v1/inbox/" + url.PathEscape(questionID) + "/claim"})

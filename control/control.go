@@ -103,7 +103,7 @@ type Changes struct {
 	Revoked []KeyTime // keys that are refused from then on; where one is refused from earlier on, that stays. ErrNotFound
 	Used    []KeyTime // keys that were used: Key.LastUsed becomes the hour, unless it is later. Unknown ones are left out
 	Publish *Machine  // ErrStale unless its Version follows the newest one (1 for a new name)
-	Claim   *Claim    // put, in place of one by the same subject or one that is over by its At; else a *ClaimedError
+	Claim   *Claim    // put, in place of one that gives way to it (Claim.GivesWay); else a *ClaimedError
 	Bind    *Binding  // to add; ErrExists if the variable is bound
 	Unclaim *Claim    // takes the claim of a question back if it is of this Subject, or of any if that is ""
 
@@ -149,18 +149,39 @@ type Machine struct {
 	Place      int64 // in the list it comes from; Commit ignores it
 }
 
-// A Claim says who is at a question. It is advice to others, not a lock.
+// A Claim says who is at a question, or who is to be. It is advice to others, not a lock.
 type Claim struct {
 	Tenant       string
 	QuestionID   string
-	Subject      string // whose it is
-	SpecialistID string // the human that the subject acts as
+	Subject      string // who has put it, and takes it back
+	SpecialistID string // the human whose it is
 	At           specialist.Time
 	ExpiresAt    specialist.Time // it is over from then on
+	Note         string          // for that human; of MaxClaimNote characters at most
+	Assigned     bool            // the subject has named somebody else than as whom it acts
+	As           string          // the human as whom the subject acts, "" if as none; it is not kept
 }
 
-// ClaimLifetime is how long a claim holds, in milliseconds.
-const ClaimLifetime specialist.Time = 30 * 60 * 1000
+// How long a claim holds, and one of somebody who was named, in milliseconds.
+const (
+	ClaimLifetime      specialist.Time = 30 * 60 * 1000
+	AssignmentLifetime specialist.Time = 7 * 24 * 60 * 60 * 1000
+)
+
+// MaxClaimNote is how many characters the note of a claim has at most.
+const MaxClaimNote = 1000
+
+// GivesWay reports whether another claim takes the place of c: it is over, or it is of the same
+// subject. Only an assignment takes the place of an assignment, and it may be by who has got it.
+func (c *Claim) GivesWay(to *Claim) bool {
+	switch {
+	case to.At >= c.ExpiresAt:
+		return true
+	case c.Assigned:
+		return to.Assigned && (to.Subject == c.Subject || to.As != "" && to.As == c.SpecialistID)
+	}
+	return to.Subject == c.Subject
+}
 
 // A StepTime is for how long a session was stepped since it was resumed for the last time, or
 // started.
@@ -178,10 +199,13 @@ type Binding struct {
 	At             specialist.Time
 }
 
-// A ClaimedError says that somebody else has claimed a question.
+// A ClaimedError says that somebody else has claimed a question, or that it is assigned.
 type ClaimedError struct{ Claim Claim }
 
 func (e *ClaimedError) Error() string {
+	if e.Claim.Assigned {
+		return fmt.Sprintf("question %s is assigned to %s by %s until %s", e.Claim.QuestionID, e.Claim.SpecialistID, e.Claim.Subject, e.Claim.ExpiresAt)
+	}
 	return fmt.Sprintf("question %s is claimed by %s until %s", e.Claim.QuestionID, e.Claim.Subject, e.Claim.ExpiresAt)
 }
 

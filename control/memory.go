@@ -183,7 +183,7 @@ func (m *Memory) refuse(c *Changes) error {
 	}
 	if c.Claim != nil {
 		held, is := m.claims[question{c.Claim.Tenant, c.Claim.QuestionID}]
-		if is && held.Subject != c.Claim.Subject && c.Claim.At < held.ExpiresAt {
+		if is && !held.GivesWay(c.Claim) {
 			return &ClaimedError{held}
 		}
 	}
@@ -253,7 +253,9 @@ func (m *Memory) publish(p Machine) {
 func (m *Memory) putClaims(c *Changes) {
 	if c.Claim != nil {
 		maps.DeleteFunc(m.claims, func(_ question, held Claim) bool { return held.ExpiresAt <= c.Claim.At })
-		m.claims[question{c.Claim.Tenant, c.Claim.QuestionID}] = *c.Claim
+		kept := *c.Claim
+		kept.As = ""
+		m.claims[question{kept.Tenant, kept.QuestionID}] = kept
 	}
 	if u := c.Unclaim; u != nil {
 		q := question{u.Tenant, u.QuestionID}

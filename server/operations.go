@@ -28,7 +28,8 @@ type operation struct {
 	id, method, path string
 	summary          string
 	needs            permission
-	status           int // of success; 0 means 200
+	or               permission // is enough, too; "" is none
+	status           int        // of success; 0 means 200
 	errors           []int
 	also             map[int]string // other answers without a problem, and what they mean
 	media            []string       // of answers that are no JSON, or not only
@@ -86,7 +87,7 @@ func add[I, O any](s *Server, o operation, handle func(ctx context.Context, p *P
 		if p == nil {
 			return nil, s.fail(ctx, ErrUnauthenticated)
 		}
-		if !p.may(o.needs, "") {
+		if !p.may(o.needs, "") && (o.or == "" || !p.may(o.or, "")) {
 			return nil, s.fail(ctx, mayNot(p, o.needs, ""))
 		}
 		out, err := handle(ctx, p, in)

@@ -39,7 +39,7 @@ type inboxIn struct {
 	Code      string `query:"code"`
 	Human     string `query:"human" doc:"the human who looks; only questions that they may rule on. me is the only one as whom the key may"`
 	As        string `query:"as" doc:"the human who looks, at all questions"`
-	Unclaimed bool   `query:"unclaimed" doc:"only those that nobody else is at"`
+	Unclaimed bool   `query:"unclaimed" doc:"only those that nobody else is at or is to be"`
 	Since     string `query:"since" doc:"only those that began to wait after a time such as 2026-01-31T12:00:00Z"`
 	Limit     int    `query:"limit" minimum:"1" maximum:"200" doc:"50 without it"`
 	Cursor    string `query:"cursor"`
@@ -81,7 +81,7 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 	items = slices.DeleteFunc(items, func(q runner.Question) bool {
 		return !p.may(mayPayload, q.MachineName) || since != 0 && q.Since <= since
 	})
-	shown, err := s.withClaims(ctx, p, items, in.Unclaimed)
+	shown, err := s.withClaims(ctx, p, items, viewer, in.Unclaimed)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *Server) question(ctx context.Context, p *Principal, in *questionIn) (*i
 	if err != nil {
 		return nil, err
 	}
-	shown, err := s.withClaims(ctx, p, []runner.Question{q}, false)
+	shown, err := s.withClaims(ctx, p, []runner.Question{q}, viewer, false)
 	if err != nil {
 		return nil, err
 	}

@@ -374,7 +374,7 @@ func (s *Server) fill(ctx context.Context, p *Principal, t *tail, e *entry, ev *
 	if err != nil {
 		return passable(err)
 	}
-	shown, err := s.withClaims(ctx, p, []runner.Question{q}, false)
+	shown, err := s.withClaims(ctx, p, []runner.Question{q}, "", false)
 	if err == nil {
 		ev.Question = &shown[0]
 	}

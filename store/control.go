@@ -131,7 +131,7 @@ func (st *controlStatements) prepare(p *preparer) {
 	p.prepare(&st.bumpMachine, `UPDATE machines SET newest=newest+1 WHERE id=?`)
 	p.prepare(&st.insertVersion, insert("versions", []string{"machine", "version", "digest", "definition", "by", "at"}))
 	p.prepare(&st.findClaim, `SELECT `+claimColumns+` FROM claims WHERE tenant=? AND question_id=?`)
-	p.prepare(&st.putClaim, `INSERT OR REPLACE INTO claims (`+claimColumns+`) VALUES (?,?,?,?,?,?)`)
+	p.prepare(&st.putClaim, `INSERT OR REPLACE INTO claims (`+claimColumns+`) VALUES (?,?,?,?,?,?,?,?)`)
 	p.prepare(&st.unclaim, `DELETE FROM claims WHERE tenant=?1 AND question_id=?2 AND (?3='' OR subject=?3)`)
 	p.prepare(&st.purgeClaims, `DELETE FROM claims WHERE expires_at<=?`)
 	p.prepare(&st.putStepTime, `INSERT OR REPLACE INTO step_times (tenant, session_id, resumes, msec) VALUES (?,?,?,?)`)
@@ -143,7 +143,7 @@ func (st *controlStatements) prepare(p *preparer) {
 
 const (
 	keyColumns   = "id, key_id, name, hash, tenant, grants, created_by, created_at, expires_at, revoked_at, last_used"
-	claimColumns = "tenant, question_id, subject, specialist_id, at, expires_at"
+	claimColumns = "tenant, question_id, subject, specialist_id, at, expires_at, note, assigned"
 )
 
 // process names this one in what it writes; "" may only read.
@@ -416,13 +416,13 @@ func (c *Control) writeClaim(ctx context.Context, changes *control.Changes) erro
 		switch {
 		case err != nil && !errors.Is(err, sql.ErrNoRows):
 			return err
-		case err == nil && held.Subject != n.Subject && n.At < held.ExpiresAt:
+		case err == nil && !held.GivesWay(n):
 			return skip(&control.ClaimedError{Claim: held})
 		}
 		if _, err = c.stmts.purgeClaims.ExecContext(ctx, n.At); err != nil {
 			return err
 		}
-		if _, err = c.stmts.putClaim.ExecContext(ctx, n.Tenant, n.QuestionID, n.Subject, n.SpecialistID, n.At, n.ExpiresAt); err != nil {
+		if _, err = c.stmts.putClaim.ExecContext(ctx, n.Tenant, n.QuestionID, n.Subject, n.SpecialistID, n.At, n.ExpiresAt, n.Note, n.Assigned); err != nil {
 			return err
 		}
 	}
@@ -456,5 +456,5 @@ func (c *Control) writeBinding(ctx context.Context, changes *control.Changes) er
 }
 
 func claimFields(n *control.Claim) []any {
-	return []any{&n.Tenant, &n.QuestionID, &n.Subject, &n.SpecialistID, &n.At, &n.ExpiresAt}
+	return []any{&n.Tenant, &n.QuestionID, &n.Subject, &n.SpecialistID, &n.At, &n.ExpiresAt, &n.Note, &n.Assigned}
 }

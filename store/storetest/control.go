@@ -452,6 +452,38 @@ func testClaims(b *controlBench) {
 	b.commit(one, control.Changes{Unclaim: claim("r", "", 0)})
 	b.commit(one, control.Changes{Unclaim: claim("unknown", "", 0)})
 	b.want(claims(40, "q", "r"), "")
+
+	assign := func(subject, human, as string, at specialist.Time) *control.Claim {
+		return &control.Claim{Tenant: "acme", QuestionID: "q", Subject: subject, SpecialistID: human, At: at, ExpiresAt: at + control.AssignmentLifetime, Note: "see " + human, Assigned: true, As: as}
+	}
+	refused := func(store control.Store, c *control.Claim) {
+		b.Helper()
+		err := store.Commit(b.Context(), control.Changes{Claim: c})
+		if held, is := errors.AsType[*control.ClaimedError](err); !is || !held.Claim.Assigned || held.Claim.Note == "" {
+			b.Errorf("%+v beside an assignment: %v", c, err)
+		}
+	}
+	b.commit(one, control.Changes{Claim: claim("q", "lead", 40)})
+	b.commit(two, control.Changes{Claim: assign("lead", "bob-human", "", 50)}) // who is at it gives it to another
+	list, err := one.Claims(b.Context(), "acme", []string{"q"}, 49+control.AssignmentLifetime)
+	b.ok(err)
+	if want := assign("lead", "bob-human", "", 50); len(list) != 1 || list[0] != *want {
+		b.Errorf("the assignment is %+v", list)
+	}
+	refused(one, claim("q", "lead", 60)) // looking at it undoes nothing
+	refused(one, claim("q", "bob", 60))
+	refused(one, assign("ann", "ann-human", "ann-human", 60))
+	refused(one, assign("ann", "ann-human", "", 60))
+	b.commit(one, control.Changes{Unclaim: claim("q", "bob", 0)})
+	b.want(claims(60, "q"), "q lead bob-human 50;")
+	b.commit(two, control.Changes{Claim: assign("bob", "ann-human", "bob-human", 60)}) // who has got it passes it on
+	b.want(claims(60, "q"), "q bob ann-human 60;")
+	b.commit(one, control.Changes{Claim: assign("bob", "eve-human", "", 70)}) // and says otherwise
+	b.commit(one, control.Changes{Unclaim: claim("q", "bob", 0)})
+	b.want(claims(70, "q"), "")
+	b.commit(one, control.Changes{Claim: assign("lead", "bob-human", "", 80)})
+	b.commit(one, control.Changes{Claim: claim("q", "ann", 80+control.AssignmentLifetime)}) // it is over
+	b.want(claims(80+control.AssignmentLifetime, "q"), "q ann ann-human 604800080;")
 }
 
 func testStepTimes(b *controlBench) {
