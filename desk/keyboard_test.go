@@ -152,3 +152,26 @@ func TestParameters(t *testing.T) {
 		t.Errorf("what went with it is %s", got)
 	}
 }
+
+// TestAssign: who hands a question to another says for whom and why; the other sees both, and
+// leaving the page takes nothing back.
+func TestAssign(t *testing.T) {
+	s := desktest.Serve(t)
+	list := starts(s, alone, 2)
+	p := desktest.Open(s, "carol", question(list[0]))
+	p.Press("a")
+	p.Wait(`document.querySelector("dialog[open] select")`)
+	p.Reach("dialog select")
+	p.Type("d")
+	p.Wait(`document.querySelector("dialog select").value === "dave"`)
+	p.Reach("dialog textarea")
+	p.Type("you know them")
+	p.Reach("dialog button.main")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-question]").dataset.question === %s`, list[1].Question.QuestionID)
+	p.Visit("/desk/settings")
+	q := desktest.Open(s, "dave", question(list[0]))
+	q.Says("For dave, by")
+	q.Says("you know them")
+	open(t, s, list[0].SessionID)
+}

@@ -147,6 +147,11 @@ class Outbox {
     if (!word.bulk) this.outcome = outcome;
   }
 
+  /** Says at a question why something was not taken. */
+  refuse(question: string, error: unknown): void {
+    this.refused = { ...this.refused, [question]: refusalOf(error) };
+  }
+
   clear(question: string): void {
     this.#forget(question);
   }
