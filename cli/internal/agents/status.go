@@ -23,9 +23,9 @@ func StatusCommand(a *command.App) *cobra.Command {
 		Short: "Show where an undertaking stands",
 		Long: `Show where an undertaking stands: whose move it is and whether somebody is at it, what it
 has cost, what its agents ask for and nobody has answered, its workers with how full
-their contexts are, and the list of tasks. What is parked is asked, and its agent does other
-work meanwhile; gone is what no process drives any more. Without a session, all that are
-unfinished. --dump prints what the file beside the store has.`,
+their contexts are, and the list of tasks. What is parked is asked, and its agent does
+other work meanwhile; gone is what no process drives any more. Without a session, all
+that are unfinished. --dump prints what the file beside the store has.`,
 		Example: `  dialai status
   dialai status 0b9c1d3e --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
