@@ -16,6 +16,7 @@ func TestPseudo(t *testing.T) {
 		p.Visit(path + "?lang=qps")
 		for _, width := range []int64{1280, 360} {
 			p.Size(width, 900)
+			p.Wait(`innerWidth === %s`, width)
 			p.Shot("qps")
 			if got := desktest.Eval[string](p, `JSON.stringify([document.documentElement.dir, document.documentElement.scrollWidth > innerWidth, [...document.querySelectorAll("button, a, label, h1, h2, p, dt, dd, legend, .tag, .state")].filter((e) => !e.matches(".hidden, .skip, .hidden *") && getComputedStyle(e).display !== "inline" && e.offsetParent && (e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible" || e.getBoundingClientRect().left < -1 || e.getBoundingClientRect().right > innerWidth + 1)).map((e) => e.outerHTML.slice(0, 120))])`); got != `["rtl",false,[]]` {
 				t.Errorf("%s, %d wide: %s", path, width, got)
