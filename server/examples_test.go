@@ -59,6 +59,7 @@ func (d *desk) play() map[string]exampled {
 	do(200, "get-machine", "GET", m, "")
 	do(200, "validate-machine", "POST", "/v1/machines/validate", `{"machineName":"claims","initialState":"open","states":{"open":{"transitions":{"go":"don"}},"done":{}}}`)
 	do(200, "check-steps", "POST", "/v1/check", `{"config":{},"steps":[{"task_id":"t","output":"Paid."}]}`)
+	do(200, "dry-run", "POST", "/v1/dry-runs", `{"definition":`+strings.Replace(reviewed, `"specialistId":"bot","strategyFnName":"firstAvailable"`, `"specialistId":"bot","contextFn":"sessionContext","modelId":"gpt-4o"`, 1)+`,"answers":[{"specialistId":"bot","transitionName":"pay","reasoning":"The receipt is there."},{"specialistId":"carol","transitionName":"refuse"}],"seed":1}`)
 	begin := func(operation, machine string) (s api.Session, at string) {
 		d.Helper()
 		var started api.Settled
