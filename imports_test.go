@@ -81,7 +81,7 @@ var ladder = map[string][]string{
 	"store/storetest":           {"control", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
 	"internal/lab/backtest":     {"internal/collapse", "internal/planning", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "report"},
 	"internal/lab/simulate":     {"internal/planning", "exact", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
-	"internal/lab/dryrun":       {"api", "arbiter", "guard", "internal/spend", "machine", "runner", "session", "specialist", "store", "strategies"},
+	"internal/lab/dryrun":       {"api", "arbiter", "guard", "machine", "runner", "session", "specialist", "store", "strategies"},
 	"internal/lab/plot":         {},
 	"internal/jobs":             {"api", "guard", "internal/guardlog", "internal/lab/backtest", "internal/lab/simulate", "internal/text", "internal/trust", "machine", "runner", "session", "specialist", "store", "strategies"},
 	"webhook":                   {"exact", "internal/jsontext", "machine", "specialist", "verdict", "guard", "internal/truth", "arbiter"},

@@ -157,7 +157,7 @@ type Claim struct {
 	SpecialistID string // the human whose it is
 	At           specialist.Time
 	ExpiresAt    specialist.Time // it is over from then on
-	Note         string          // for that human; of MaxClaimNote characters at most
+	Note         string          // for that human
 	Assigned     bool            // the subject has named somebody else than as whom it acts
 	As           string          // the human as whom the subject acts, "" if as none; it is not kept
 }
@@ -167,9 +167,6 @@ const (
 	ClaimLifetime      specialist.Time = 30 * 60 * 1000
 	AssignmentLifetime specialist.Time = 7 * 24 * 60 * 60 * 1000
 )
-
-// MaxClaimNote is how many characters the note of a claim has at most.
-const MaxClaimNote = 1000
 
 // GivesWay reports whether another claim takes the place of c: it is over, or it is of the same
 // subject. Only an assignment takes the place of an assignment, and it may be by who has got it.

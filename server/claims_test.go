@@ -87,7 +87,7 @@ func TestAssignments(t *testing.T) {
 		claim(carol, 422, `{"for":"bot"}`)
 		claim(carol, 422, `{"for":"nobody"}`)
 		claim(carol, 403, `{"for":"dave","specialistId":"dave"}`)
-		claim(carol, 400, `{"for":"dave","note":"`+strings.Repeat("x", control.MaxClaimNote+1)+`"}`)
+		claim(carol, 400, `{"for":"dave","note":"`+strings.Repeat("x", 1001)+`"}`)
 		claim(d.key(control.Grant{Role: control.Viewer}), 403, `{"for":"dave"}`)
 		claim(d.key(control.Grant{Role: control.Auditor}), 403, `{"for":"dave"}`)
 		claim(d.key(control.Grant{Role: control.Operator, Machines: []string{"other"}}), 404, `{"for":"dave"}`)

@@ -1,7 +1,7 @@
 // Package dryrun runs a definition once, with the real engine in memory, to show its author what
 // it does. Whoever is outside this program is played by a script: services, models, agents and
 // humans. Nobody is called, and nothing waits: the clock jumps to when a timer fires. The same
-// script and seed come out the same.
+// script and seed come out the same, since those who are played are asked one after the other.
 //
 // What a run takes is bounded: [MaxSteps], [MaxTime] and [MaxSize].
 package dryrun
@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/api"
-	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -61,14 +60,18 @@ func Run(ctx context.Context, c Config) (*api.DryRun, error) {
 	if err != nil {
 		return nil, err
 	}
+	m, err := cast(c.Machine)
+	if err != nil {
+		return nil, err
+	}
 	p := &play{script: script, arrived: map[int32]string{}, report: &api.DryRun{MachineName: c.Machine.Name(), MachineDigest: c.Machine.Digest(), Rounds: []api.DryRound{}}}
 	var secret [32]byte
 	binary.BigEndian.PutUint64(secret[:], c.Seed)
 	kept := &bounded{Memory: store.NewSeededMemory(secret), left: MaxSize}
 	ids := rand.New(rand.NewPCG(c.Seed, 1)) //nolint:gosec // they name nothing outside
 	p.r, err = runner.New(runner.Config{
-		Store: kept, Resolver: script, Agents: func(*machine.Machine, *machine.Specialist) error { return nil }, Observer: p.observe, Arrivals: inTurn{}, AllowOperator: true, Prices: free(c.Machine),
-		PublicURL: "https://dry-run.invalid", Now: func() time.Time { return time.UnixMilli(epoch + p.now.Load()).UTC() },
+		Store: kept, Resolver: script, Observer: p.observe, AllowOperator: true,
+		Now: func() time.Time { return time.UnixMilli(epoch + p.now.Load()).UTC() },
 		NewID: func() (id specialist.SessionID) {
 			binary.BigEndian.PutUint64(id[:8], ids.Uint64())
 			binary.BigEndian.PutUint64(id[8:], ids.Uint64())
@@ -80,7 +83,7 @@ func Run(ctx context.Context, c Config) (*api.DryRun, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, MaxTime)
 	defer cancel()
-	err = p.all(limited, &c)
+	err = p.all(limited, m, &c)
 	switch {
 	case ctx.Err() != nil:
 		err = ctx.Err()
@@ -111,8 +114,8 @@ type play struct {
 // with a blank.
 var starter = &session.Actor{Subject: "dry-run", Method: "dry-run", Humans: []string{" starter"}}
 
-func (p *play) all(ctx context.Context, c *Config) error {
-	s, err := p.r.Start(ctx, c.Machine, runner.StartOptions{Meta: c.Meta, Seed: max(c.Seed, 1), Actor: starter})
+func (p *play) all(ctx context.Context, m *machine.Machine, c *Config) error {
+	s, err := p.r.Start(ctx, m, runner.StartOptions{Meta: c.Meta, Seed: max(c.Seed, 1), Actor: starter})
 	for err == nil && s != nil {
 		if p.report.Steps == MaxSteps {
 			return p.limit(session.CodeStepLimit, fmt.Sprintf("a dry run takes at most %d steps", MaxSteps))
@@ -135,9 +138,6 @@ func (p *play) step(ctx context.Context, s *session.Session) (*session.Session, 
 	case runner.TickHuman:
 		return p.human(ctx, s)
 	case runner.TickWaiting:
-		if asked := s.OpenAsks(); len(asked) > 0 {
-			return p.agents(ctx, s, asked)
-		}
 		return p.timer(s, runner.WaitingStatus)
 	case runner.TickStopped, runner.TickFailed, runner.TickCompleted:
 		return nil, p.end(s, s.Status.String())
@@ -189,38 +189,6 @@ func (p *play) timer(s *session.Session, status string) (*session.Session, error
 	return nil, p.end(s, status)
 }
 
-// agents hands in what agents say who are asked.
-func (p *play) agents(ctx context.Context, s *session.Session, asked []session.Ask) (next *session.Session, err error) {
-	for _, a := range asked {
-		id := machine.SpecialistID(a.SpecialistID)
-		said := p.answer(a.SpecialistID, s.State.Name)
-		if said != nil && said.Error == "" {
-			next, err = p.proposed(ctx, s, id, said)
-			if refused, ok := errors.AsType[*runner.Error](err); !ok {
-				if err != nil {
-					return nil, err
-				}
-				continue
-			} else {
-				said = &api.DryAnswer{Error: refused.Message}
-			}
-		}
-		why := noAnswer
-		if said != nil {
-			why = said.Error
-		}
-		if next, err = p.r.Withdraw(ctx, runner.Withdrawal{SessionID: s.ID, SpecialistID: id, Code: session.CodeAskError, Note: why}); err != nil {
-			return nil, err
-		}
-	}
-	return next, nil
-}
-
-func (p *play) proposed(ctx context.Context, s *session.Session, id machine.SpecialistID, said *api.DryAnswer) (*session.Session, error) {
-	_, next, err := p.r.Propose(ctx, runner.Submission{SessionID: s.ID, SpecialistID: id, RoundID: s.Key().ID(), TransitionName: said.TransitionName, Reasoning: said.Reasoning, MetaJSON: said.MetaJSON})
-	return next, err
-}
-
 // end says how the session ended.
 func (p *play) end(s *session.Session, status string) error {
 	why := s.Standing()
@@ -237,15 +205,6 @@ func (p *play) limit(code, reason string) error {
 	return nil
 }
 
-// free returns prices at which the models of a machine cost nothing.
-func free(m *machine.Machine) *spend.PriceTable {
-	prices := map[string]spend.Price{}
-	for s := range everybody(m) {
-		prices[s.ModelID] = spend.Price{}
-	}
-	return &spend.PriceTable{Prices: prices}
-}
-
 // A bounded store takes so many bytes of logs, and no more.
 type bounded struct {
 	*store.Memory
@@ -258,24 +217,4 @@ func (b *bounded) Commit(ctx context.Context, c *session.Change) error {
 		return errSize
 	}
 	return b.Memory.Commit(ctx, c)
-}
-
-// inTurn records answers in the order in which they were asked for.
-type inTurn struct{}
-
-// Together implements [runner.Arrivals].
-func (inTurn) Together(asked []specialist.Caller) func(context.Context, int, func()) {
-	turns := make([]chan struct{}, len(asked)+1)
-	for i := range turns {
-		turns[i] = make(chan struct{})
-	}
-	close(turns[0])
-	return func(ctx context.Context, place int, record func()) {
-		select {
-		case <-turns[place]:
-		case <-ctx.Done():
-		}
-		record()
-		close(turns[place+1])
-	}
 }

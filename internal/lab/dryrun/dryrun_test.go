@@ -101,6 +101,13 @@ claimed: hook!ask_error model!ask_error no_proposals[carol] -> closed (forced)`
 		t.Errorf("again it is\n%s\nit was\n%s", b, a)
 	}
 
+	for range 3 { // of those who answer at the same time, too, when the round is decided by the first
+		_, first := run(t, crowd(20), said(20, ""))
+		if _, again := run(t, crowd(20), said(20, "")); again != first {
+			t.Fatalf("a crowd says again\n%.600s\nit said\n%.600s", again, first)
+		}
+	}
+
 	r, rounds = run(t, outside, `[{"specialistId":"hook","transitionName":"claim"},{"specialistId":"judge"},{"specialistId":"hook","state":"later","transitionName":"again"}]`)
 	if r.Status != "needs_human" || rounds != "new: hook=claim model!ask_error "+r.Code+"[carol]" || fmt.Sprint(r.Unused) != "[2]" {
 		t.Errorf("without a human it is %s\n%+v", rounds, r)
@@ -124,13 +131,30 @@ func TestDryRunRefuses(t *testing.T) {
 const looping = `{"machineName":"loop","initialState":"a","goalState":"z","states":{"a":{"transitions":{"on":"a","out":"z"}},"z":{}},
 	"specialists":[{"role":"proposer","specialistId":"s","strategyWebhookUrl":"https://s.example.com/x","webhookTokenName":"T"},{"role":"arbiter","specialistId":"j","strategyFnName":"firstProposal"}]}`
 
+// crowd is looping with so many who propose, and said what they all say, with more.
+func crowd(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf(`{"role":"proposer","specialistId":"s%d","strategyWebhookUrl":"https://s.example.com/x","webhookTokenName":"T"}`, i))
+	}
+	return strings.Replace(looping, `{"role":"proposer","specialistId":"s","strategyWebhookUrl":"https://s.example.com/x","webhookTokenName":"T"}`, strings.Join(list, ","), 1)
+}
+
+func said(n int, more string) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf(`{"specialistId":"s%d","transitionName":"on"%s}`, i, more))
+	}
+	return "[" + strings.Join(list, ",") + "]"
+}
+
 // TestDryRunBounds: what would go on for ever, or fill the memory, ends, and says at which bound.
 func TestDryRunBounds(t *testing.T) {
-	large := `"` + strings.Repeat("x", 200_000) + `"`
+	large := `"` + strings.Repeat("x", 60_000) + `"`
 	for name, c := range map[string]struct{ text, answers, code string }{
-		"a loop":              {looping, `[{"specialistId":"s","transitionName":"on"}]`, "step_limit"},
-		"a loop with payload": {looping, `[{"specialistId":"s","transitionName":"on","metaJson":` + large + `}]`, "size_limit"},
-		"a timer at once":     {strings.Replace(looping, `"a":{`, `"a":{"due":{"in":"1s","then":"on"},`, 1), `[{"specialistId":"s","error":"no"}]`, "step_limit"},
+		"a loop":          {looping, `[{"specialistId":"s","transitionName":"on"}]`, "step_limit"},
+		"payloads":        {crowd(8), said(8, `,"metaJson":`+large), "size_limit"},
+		"a timer at once": {strings.Replace(looping, `"a":{`, `"a":{"due":{"in":"1s","then":"on"},`, 1), `[{"specialistId":"s","error":"no"}]`, "step_limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r, rounds := run(t, c.text, c.answers); r.Status != "limit" || r.Code != c.code || r.Reason == "" {
@@ -173,13 +197,7 @@ func TestDryRunSamples(t *testing.T) {
 
 // TestDryRunHostile: many specialists, dear expressions and a caller who has gone end in time.
 func TestDryRunHostile(t *testing.T) {
-	var many, answers []string
-	for i := range 250 {
-		many = append(many, fmt.Sprintf(`{"role":"proposer","specialistId":"s%d","strategyWebhookUrl":"https://s.example.com/x","webhookTokenName":"T"}`, i))
-		answers = append(answers, fmt.Sprintf(`{"specialistId":"s%d","transitionName":"on"}`, i))
-	}
-	crowd := strings.Replace(looping, `{"role":"proposer","specialistId":"s","strategyWebhookUrl":"https://s.example.com/x","webhookTokenName":"T"}`, strings.Join(many, ","), 1)
-	if r, _ := run(t, crowd, "["+strings.Join(answers, ",")+"]"); r.Status != "limit" {
+	if r, _ := run(t, crowd(250), said(250, "")); r.Status != "limit" {
 		t.Errorf("a crowd ends %s %s", r.Status, r.Code)
 	}
 	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 3000), ",") + "]"
@@ -190,7 +208,7 @@ func TestDryRunHostile(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := dryrun.Run(gone, dryrun.Config{Machine: parsed(t, crowd)}); !errors.Is(err, context.Canceled) {
+	if _, err := dryrun.Run(gone, dryrun.Config{Machine: parsed(t, crowd(3))}); !errors.Is(err, context.Canceled) {
 		t.Errorf("for a caller who has gone: %v", err)
 	}
 }

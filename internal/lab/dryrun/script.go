@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/dialai/dialai/api"
@@ -45,6 +46,33 @@ func newScript(c *Config) (*script, error) {
 		}
 	}
 	return &script{answers: c.Answers, used: make([]int, len(c.Answers))}, nil
+}
+
+// played is the Registry name of everybody who is played.
+const played = "__scripted"
+
+// cast returns a machine with functions in the places of those whom the script plays.
+func cast(m *machine.Machine) (*machine.Machine, error) {
+	def := *m.Definition()
+	def.Specialists = castOf(def.Specialists)
+	def.States = slices.Clone(def.States)
+	for i := range def.States {
+		if s := &def.States[i]; s.Specialists != nil {
+			s.Specialists = castOf(s.Specialists)
+		}
+	}
+	return machine.Compile(&def, runner.Checks())
+}
+
+func castOf(list []machine.Specialist) []machine.Specialist {
+	list = slices.Clone(list)
+	for i, s := range list {
+		if !s.IsHuman && !s.Reference() && s.StrategyFnName == "" && !strings.HasPrefix(s.StrategyFn, "=") {
+			list[i] = machine.Specialist{Role: s.Role, SpecialistID: s.SpecialistID, MachineName: s.MachineName, Enabled: s.Enabled, Disabled: s.Disabled, StrategyFn: played,
+				Threshold: s.Threshold, EstimatedCostUSD: s.EstimatedCostUSD, Required: s.Required}
+		}
+	}
+	return list
 }
 
 // everybody yields the specialists of a machine, those of its states too.
@@ -97,10 +125,10 @@ func (s *script) unused() []int {
 	return list
 }
 
-// A part is somebody whom the script plays. It costs nothing.
+// A part is somebody whom the script plays.
 type part struct {
 	*script
-	id, model string
+	id string
 }
 
 // said returns what the part says.
@@ -124,11 +152,6 @@ func (p part) Propose(_ context.Context, q specialist.Question) (specialist.Answ
 	return specialist.Answer{TransitionName: said.TransitionName, Reasoning: said.Reasoning, MetaJSON: said.MetaJSON}, nil
 }
 
-// Estimate implements [specialist.Estimator].
-func (p part) Estimate(specialist.Question) specialist.Estimate {
-	return specialist.Estimate{Model: p.model}
-}
-
 // Decide implements [arbiter.Arbiter].
 func (p part) Decide(_ context.Context, r *arbiter.Round) (arbiter.Decision, error) {
 	said, err := p.said(r.State.Name)
@@ -148,7 +171,7 @@ func (s *script) Proposer(m *machine.Machine, who *machine.Specialist, gathers s
 	if found, err := s.Registry.Proposer(m, who, gathers); found != nil || err != nil {
 		return found, err
 	}
-	return part{s, who.SpecialistID, who.ModelID}, nil
+	return part{s, who.SpecialistID}, nil
 }
 
 // Arbiter implements [strategies.Resolver].
@@ -156,12 +179,7 @@ func (s *script) Arbiter(m *machine.Machine, who *machine.Specialist) (arbiter.A
 	if found, err := s.Registry.Arbiter(m, who); found != nil || err != nil {
 		return found, err
 	}
-	return part{s, who.SpecialistID, who.ModelID}, nil
-}
-
-// Context implements [strategies.Resolver]: nobody needs what a model would be shown.
-func (s *script) Context(*machine.Machine, *machine.Specialist) (specialist.Context, error) {
-	return specialist.ContextFunc(func(context.Context, specialist.Question) (string, error) { return "", nil }), nil
+	return part{s, who.SpecialistID}, nil
 }
 
 // errNotAsked is what guards get of those whom they ask.
