@@ -98,9 +98,6 @@ var offered = map[string]string{
 	"strategies.Random":          "a ready-made strategy, for programs that combine them",
 	"strategies.SessionContext":  "a ready-made strategy, for programs that combine them",
 
-	"strategies.Completion":        "a model of a program's own for truth gates",
-	"strategies.CompletionRequest": "a model of a program's own for truth gates",
-
 	"undertaking.ReadDump":       "where a command begins and ends an undertaking",
 	"undertaking.RemoveWorktree": "where a command begins and ends an undertaking",
 

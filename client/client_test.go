@@ -846,6 +846,10 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		_, err := c.Adopt(ctx, "m/1", api.Adopting{}, client.Write{})
 		return err
 	},
+	"dry-run": func(ctx context.Context, c *client.Client) error {
+		_, err := c.DryRun(ctx, api.DryRunning{})
+		return err
+	},
 	"check-steps": func(ctx context.Context, c *client.Client) error { _, err := c.Check(ctx, api.Checking{}); return err },
 
 	"start-session": func(ctx context.Context, c *client.Client) error {

@@ -225,6 +225,12 @@ func (c *Client) Check(ctx context.Context, in api.Checking) (api.Checked, error
 	return do[api.Checked](ctx, c, post("/v1/check", in, Write{}))
 }
 
+// DryRun runs a definition once in the memory of the server, with everybody outside it played by a
+// script. Nothing is kept, and nobody is asked.
+func (c *Client) DryRun(ctx context.Context, in api.DryRunning) (api.DryRun, error) {
+	return do[api.DryRun](ctx, c, post("/v1/dry-runs", in, Write{}))
+}
+
 // yes is a switch of a query; "" leaves it off.
 func yes(on bool) string {
 	if on {

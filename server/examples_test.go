@@ -61,6 +61,7 @@ func (d *desk) play() map[string]exampled {
 	do(200, "draw-machine", "GET", m+"/graph?format=layout", "")
 	do(200, "draw-file", "POST", "/v1/graph", `{"name":"claims.yaml","text":"machineName: claims\ninitialState: open\ngoalState: paid\nstates:\n  open:\n    transitions:\n      pay: paid\n  paid: {}\n"}`)
 	do(200, "check-steps", "POST", "/v1/check", `{"config":{},"steps":[{"task_id":"t","output":"Paid."}]}`)
+	do(200, "dry-run", "POST", "/v1/dry-runs", `{"definition":`+strings.Replace(reviewed, `"specialistId":"bot","strategyFnName":"firstAvailable"`, `"specialistId":"bot","contextFn":"sessionContext","modelId":"gpt-4o"`, 1)+`,"answers":[{"specialistId":"bot","transitionName":"pay","reasoning":"The receipt is there."},{"specialistId":"carol","transitionName":"refuse"}],"seed":1}`)
 	begin := func(operation, machine string) (s api.Session, at string) {
 		d.Helper()
 		var started api.Settled

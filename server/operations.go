@@ -142,6 +142,7 @@ func (s *Server) register() {
 	s.registerAdmin()
 	s.registerWebhooks()
 	s.registerCheck()
+	s.registerDryRuns()
 	s.registerJobs()
 }
 

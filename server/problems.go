@@ -15,6 +15,7 @@ import (
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/internal/lab/backtest"
+	"github.com/dialai/dialai/internal/lab/dryrun"
 	"github.com/dialai/dialai/internal/lab/simulate"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
@@ -47,6 +48,7 @@ var kinds = []struct {
 	{runner.ErrIllegal, http.StatusUnprocessableEntity, "", 1, false},
 	{runner.ErrQuota, http.StatusTooManyRequests, "quota_exceeded", 1, true},
 	{backtest.ErrPolicy, http.StatusUnprocessableEntity, "bad_policy", 2, false},
+	{dryrun.ErrScript, http.StatusUnprocessableEntity, "bad_script", 2, false},
 	{simulate.ErrPanel, http.StatusUnprocessableEntity, "bad_panel", 2, false},
 	{session.ErrCursor, http.StatusBadRequest, "bad_cursor", 2, false},
 	{session.ErrBusy, http.StatusServiceUnavailable, "store_busy", 1, true},

@@ -129,6 +129,7 @@ type Server struct {
 	parsed  parsed
 	notes   notes
 	jobs    *jobQueue
+	dryRuns chan struct{} // has one for each that goes on
 	closing chan struct{}
 	close   func()
 
@@ -147,7 +148,7 @@ func New(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, tenants: map[string]*tenant{}, needs: map[string]permission{}, closing: make(chan struct{}), limits: newLimits(c.Rates, time.Now), parsed: parsed{list: lru.New[control.Hash, *machine.Machine](maxParsed)}}
+	s := &Server{config: c, tenants: map[string]*tenant{}, needs: map[string]permission{}, closing: make(chan struct{}), dryRuns: make(chan struct{}, maxDryRuns), limits: newLimits(c.Rates, time.Now), parsed: parsed{list: lru.New[control.Hash, *machine.Machine](maxParsed)}}
 	for _, t := range c.Tenants {
 		s.tenants[t.Name] = s.newTenant(t)
 	}
