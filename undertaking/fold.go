@@ -310,6 +310,9 @@ func foldExited(s *State, a who, e entry) {
 		s.meets(a, "the process that drove it went")
 	}
 	s.change(a, e.At, func(w *Worker) {
+		if w.Turn && d.Closed { // by us, or with us: the turn is made again, and so is its move
+			w.Candidate = nil
+		}
 		w.Open, w.Turn, w.Tool, w.Subagents = false, false, "", nil
 		if w.Lost = d.Lost; !d.Closed {
 			w.Failures++

@@ -219,8 +219,12 @@ func (a *insistent) Answer(_ context.Context, r agent.Reply) error {
 	if r.Notice != "" {
 		a.notices++
 	}
-	if r.To == "s" && !a.interrupted {
+	switch {
+	case r.To != "s" || a.interrupted:
+	case a.submits < 50:
 		go a.tell(a.submit())
+	default: // nobody stops it
+		go a.tell(agent.Done{Outcome: agent.Finished})
 	}
 	return nil
 }

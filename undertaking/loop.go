@@ -139,9 +139,6 @@ func (l *Loop) begin(ctx context.Context, host string) (err error) {
 	for _, as := range []string{manager, orchestrator, verifierA, verifierB} {
 		for _, w := range l.state.sessions(as) {
 			if w.Open {
-				if w.Turn && w.Candidate != nil { // it had not ended, and is made again
-					l.note(w.who(), kindRefused, map[string]string{"reason": "the turn was cut off"})
-				}
 				l.note(w.who(), string(agent.KindExited), closing{Closed: true, Host: true})
 			}
 		}

@@ -4,17 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/dialai/dialai/agent"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/machines"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/undertaking"
 )
 
 // TestNoCheckNoAccept: where no command was run, nothing speaks for the work but the owner.
@@ -100,31 +104,106 @@ func mustMeta(cwd string) json.RawMessage {
 	return meta
 }
 
-// A diesAtRelease is a store whose process dies before it can say that a worker was let go.
-type diesAtRelease struct{ session.Store }
-
-func (d diesAtRelease) AppendAgentLog(ctx context.Context, id specialist.SessionID, last int64, events ...session.AgentEvent) error {
-	for _, e := range events {
-		if e.Kind == "released" {
-			return errKilled
-		}
-	}
-	return d.Store.AppendAgentLog(ctx, id, last, events...)
+// A mortal is a store whose process dies at an entry of the agent_log: before it is there, or after.
+type mortal struct {
+	session.Store
+	kind  string
+	after bool
+	dead  *atomic.Bool
 }
+
+func (d mortal) AppendAgentLog(ctx context.Context, id specialist.SessionID, last int64, events ...session.AgentEvent) error {
+	dies := slices.ContainsFunc(events, func(e session.AgentEvent) bool { return e.Kind == d.kind })
+	if d.dead.Load() || dies && !d.after {
+		d.dead.Store(true)
+		return errKilled
+	}
+	err := d.Store.AppendAgentLog(ctx, id, last, events...)
+	d.dead.Store(dies)
+	return err
+}
+
+func (d mortal) Commit(ctx context.Context, c *session.Change) error {
+	if d.dead.Load() {
+		return errKilled
+	}
+	return d.Store.Commit(ctx, c)
+}
+
+// dies has the undertaking driven by a process that dies, and returns the store to another.
+func (w *works) dies(kind string, after bool) {
+	w.Helper()
+	whole := w.store
+	w.store = mortal{whole, kind, after, new(atomic.Bool)}
+	w.process()
+	if _, _, err := w.run(w.Context()); !errors.Is(err, errKilled) {
+		w.Fatalf("it was not killed: %v", err)
+	}
+	w.store = whole
+	w.process()
+}
+
+// TestCutTurn: a turn that ends with the process that drives it is made again, and its move is made
+// once: its agent had not said that it was done.
+func TestCutTurn(t *testing.T) {
+	w := begin(t, "test -f a.txt", writesA, claims)
+	w.dies("submitted", true)
+	s, u := w.waits("ruling")
+	w.moved(s, "orchestrator report, orchestrator complete, checks passed")
+	if len(u.Workers) != 1 || u.Workers[0].Turns != 2 {
+		t.Errorf("workers are %+v", u.Workers)
+	}
+}
+
+// TestClosedTurn: so is one that is ended in good order, by who leaves.
+func TestClosedTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := begin(t, "")
+		c := w.config(t.Context())
+		a := &dawdler{}
+		c.Agent = func(string) (agent.Agent, error) { return a, nil }
+		ctx, leave := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { leave(errKilled) })
+		if _, _, err := undertaking.New(c).Run(ctx); !errors.Is(err, errKilled) {
+			t.Fatalf("it did not end: %v", err)
+		}
+		a.ends = true
+		s, _, err := undertaking.New(c).Run(t.Context())
+		if !errors.Is(err, undertaking.ErrWaits) {
+			t.Fatal(err)
+		}
+		w.moved(s, "orchestrator complete, checks passed")
+	})
+}
+
+// A dawdler names a move, and does not end its turn; later it claims that all is done.
+type dawdler struct {
+	crowd
+	ends bool
+}
+
+func (a *dawdler) Open(ctx context.Context, spec agent.Spec, events chan<- agent.Event) (agent.Session, error) {
+	_, err := a.crowd.Open(ctx, spec, events)
+	return a, err
+}
+
+func (a *dawdler) Send(context.Context, agent.Message) error {
+	if a.ends {
+		go a.tell(agent.ToolCall{ID: "s", Tool: "submit", Input: json.RawMessage(`{"transition":"complete","message":"m","accomplished":["a"],"remaining":[]}`)}, agent.Done{Outcome: agent.Finished})
+		return nil
+	}
+	go a.tell(agent.ToolCall{ID: "s", Tool: "submit", Input: json.RawMessage(`{"transition":"report","message":"so far"}`)})
+	return nil
+}
+
+func (a *dawdler) Answer(context.Context, agent.Reply) error { return nil }
 
 // TestResumeHandOver: a process that is killed after a hand-over was executed, and before its
 // worker was let go, leaves that to its successor: the worker is not asked again.
 func TestResumeHandOver(t *testing.T) {
 	w := begin(t, "test -f b.txt", writesA, handsOff,
 		`{"as":"orchestrator","tools":[{"tool":"Write","input":{"file_path":"b.txt","content":"b"}}],"submit":{"transition":"complete","message":"both","accomplished":["b.txt"],"remaining":[]}}`)
-	whole := w.store
-	w.store = diesAtRelease{whole}
-	w.process()
-	if _, _, err := w.run(t.Context()); !errors.Is(err, errKilled) {
-		t.Fatalf("it was not killed: %v", err)
-	}
-	w.store = whole
-	w.process()
+	w.dies("released", false)
 	s, u := w.waits("ruling")
 	w.moved(s, "orchestrator report, orchestrator hand_off, checks failed, orchestrator complete, checks passed")
 	if len(u.Workers) != 2 || u.Bound != 2 || u.Workers[0].Gone != "released" {
