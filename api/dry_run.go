@@ -6,7 +6,7 @@ import (
 
 // A DryRunning has a definition run once, with everybody outside the server played by a script.
 type DryRunning struct {
-	Definition json.RawMessage `json:"definition"`
+	Definition json.RawMessage `json:"definition" doc:"a definition, as machine files have it, or {name, text}: a machine file as it is written, JSON or YAML by its name"`
 	MetaJSON   json.RawMessage `json:"metaJson,omitempty" doc:"of the session"`
 	Answers    []DryAnswer     `json:"answers,omitempty" maxItems:"1000"`
 	Seed       uint64          `json:"seed,omitempty" doc:"of random choices: with the same everything comes out the same"`

@@ -1,6 +1,7 @@
 package desk_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,8 +55,32 @@ func TestBulk(t *testing.T) {
 		t.Errorf("the dialog says %s", got)
 	}
 	decided(t, s, list[1].SessionID, "pay") // by dave
+	if how := ruled(s, list[5].SessionID); !how.Bulk {
+		t.Error("the log does not say that a word was one of many")
+	}
 	p.Press("Escape")
 	p.Wait(`!document.querySelector("dialog")`)
+}
+
+// ruled returns what the log says of how a human has ruled on a session.
+func ruled(s *desktest.Server, id string) (how struct {
+	Looked float64
+	Bulk   bool
+}) {
+	s.Helper()
+	var log struct {
+		Items []struct {
+			Kind string
+			Data json.RawMessage
+		}
+	}
+	s.Call("root", 200, "GET", "/v1/sessions/"+id+"/events", "", &log)
+	for _, e := range log.Items {
+		if e.Kind == "ruled" || e.Kind == "executed" {
+			_ = json.Unmarshal(e.Data, &how) // what is missing is none
+		}
+	}
+	return how
 }
 
 // TestBulkRefuses: what is withheld, final or of another state is not decided in bulk.

@@ -58,6 +58,9 @@ func TestRule(t *testing.T) {
 	open(t, s, list[0].SessionID)
 	p.Wait(`document.querySelector("[data-outcome]")`)
 	decided(t, s, list[0].SessionID, "pay")
+	if looked := ruled(s, list[0].SessionID).Looked; looked < 1 || looked > 60_000 {
+		t.Errorf("the question was looked at for %v ms", looked)
+	}
 	open(t, s, list[1].SessionID)
 	p.Press("2", "Ctrl+Enter")
 	p.Wait(`document.querySelector("[data-outcome]")?.dataset.outcome === %s`, list[1].Question.QuestionID)

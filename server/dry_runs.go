@@ -26,7 +26,7 @@ type dryRunIn struct{ Body api.DryRunning }
 type dryRunOut struct{ Body *api.DryRun }
 
 func (s *Server) dryRun(ctx context.Context, _ *Principal, in *dryRunIn) (*dryRunOut, error) {
-	m, err := s.parse(in.Body.Definition)
+	m, err := s.parseEither(in.Body.Definition)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,9 @@ func TestDryRunOverHTTP(t *testing.T) {
 	if again := run(body + `,{"specialistId":"dave","transitionName":"refuse"}]}`); !reflect.DeepEqual(again, r) {
 		t.Errorf("again it runs %+v, it was %+v", again, r)
 	}
+	if r = run(`{"definition":{"name":"m.yaml","text":"machineName: m\ninitialState: a\ngoalState: b\nstates:\n  a:\n    transitions: { go: b }\n  b: {}\nspecialists:\n  - { role: proposer, specialistId: carol, isHuman: true }\n  - { role: arbiter, specialistId: x, strategyFnName: firstProposal }\n"},"answers":[{"specialistId":"carol","transitionName":"go"}]}`); r.MachineName != "m" || r.Status != "completed" {
+		t.Errorf("a file runs %+v", r)
+	}
 	for name, c := range map[string]struct {
 		status     int
 		code, body string
@@ -42,6 +45,7 @@ func TestDryRunOverHTTP(t *testing.T) {
 		"no definition":     {400, "bad_request", `{}`},
 		"null":              {400, "invalid_machine", `{"definition":null}`},
 		"a bad one":         {400, "invalid_machine", `{"definition":{"machineName":"m"}}`},
+		"no arbiter":        {422, "cannot_start", `{"definition":{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"go":"b"}},"b":{}}}}`},
 		"nobody":            {422, "bad_script", `{"definition":` + far + `,"answers":[{"specialistId":"nobody","transitionName":"pay"}]}`},
 		"a file":            {400, "invalid_machine", `{"definition":` + strings.Replace(far, `"strategyWebhookUrl":"https://nowhere.invalid/x"`, `"strategyWebhookUrl":"file:///etc/passwd"`, 1) + `}`},
 		"a negative seed":   {400, "bad_request", `{"definition":` + far + `,"seed":-1}`},

@@ -115,7 +115,7 @@ type play struct {
 var starter = &session.Actor{Subject: "dry-run", Method: "dry-run", Humans: []string{" starter"}}
 
 func (p *play) all(ctx context.Context, m *machine.Machine, c *Config) error {
-	s, err := p.r.Start(ctx, m, runner.StartOptions{Meta: c.Meta, Seed: max(c.Seed, 1), Actor: starter})
+	s, err := p.r.Start(ctx, m, runner.StartOptions{Meta: c.Meta, Seed: max(c.Seed, 1), Actor: starter, Arbitrated: true})
 	for err == nil && s != nil {
 		if p.report.Steps == MaxSteps {
 			return p.limit(session.CodeStepLimit, fmt.Sprintf("a dry run takes at most %d steps", MaxSteps))
