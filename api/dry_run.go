@@ -64,7 +64,7 @@ type DryProposal struct {
 // A DryFailure is an ask that came to nothing.
 type DryFailure struct {
 	SpecialistID string `json:"specialistId"`
-	Code         string `json:"code"`
+	Code         string `json:"code" doc:"no_answer: nothing is scripted for them there"`
 	Message      string `json:"message"`
 }
 

@@ -60,3 +60,33 @@ func TestPublish(t *testing.T) {
 		t.Errorf("it is %s, %v", now.Definition, err)
 	}
 }
+
+// TestDryRun: who writes a machine says what services and humans would, and sees how it goes on;
+// another text is run again with the same words.
+func TestDryRun(t *testing.T) {
+	s := desktest.Serve(t)
+	p := desktest.Open(s, "root", "/desk/edit")
+	p.Says("sound")
+	p.Reach(".dry button:not(.quiet)")
+	p.Press("Enter")
+	p.Says("asked: needs a human.")
+	p.Reach(".dry .rounds button")
+	p.Press("Enter")
+	p.Says("closed: completed.")
+	p.Says("decided by clerk")
+	p.Reach(".code")
+	p.Press("Ctrl+Home", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "End")
+	p.Press("Backspace", "Backspace", "Backspace", "Backspace", "Backspace", "Backspace")
+	p.Type("asked") // refund leads to where it begins, with the same word for ever
+	p.Says("asked: goes on for too long.")
+	if got := desktest.Eval[string](p, `[...document.querySelectorAll(".dry .script li")].map((e) => e.innerText).join()`); !strings.HasPrefix(got, "clerk, in asked: refund") {
+		t.Errorf("the script is %q", got)
+	}
+	p.Reach(".dry .script button")
+	p.Press("Enter")
+	p.Says("asked: needs a human.")
+	var list struct{ Items []any }
+	if s.Call("root", 200, "GET", "/v1/sessions", "", &list); len(list.Items) != 0 {
+		t.Errorf("a dry run has left %v", list.Items)
+	}
+}

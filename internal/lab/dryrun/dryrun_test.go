@@ -80,9 +80,9 @@ func TestDryRun(t *testing.T) {
 		{"specialistId":"carol","transitionName":"wait","state":"claimed"},{"specialistId":"carol","transitionName":"refund","state":"claimed"}]`
 	r, rounds := run(t, outside, script)
 	want := `new: hook=claim model=drop -> claimed (consensus)
-claimed: hook!ask_error model!ask_error no_proposals[carol] -> later (forced)
-later: hook!ask_error model!ask_error no_proposals[carol] -> claimed (timer)
-claimed: hook!ask_error model!ask_error no_proposals[carol] -> closed (forced)`
+claimed: hook!no_answer model!ask_error no_proposals[carol] -> later (forced)
+later: hook!no_answer model!ask_error no_proposals[carol] -> claimed (timer)
+claimed: hook!no_answer model!ask_error no_proposals[carol] -> closed (forced)`
 	if rounds != want {
 		t.Errorf("the rounds are\n%s\nwant\n%s\n%+v", rounds, want, r)
 	}
@@ -109,7 +109,7 @@ claimed: hook!ask_error model!ask_error no_proposals[carol] -> closed (forced)`
 	}
 
 	r, rounds = run(t, outside, `[{"specialistId":"hook","transitionName":"claim"},{"specialistId":"judge"},{"specialistId":"hook","state":"later","transitionName":"again"}]`)
-	if r.Status != "needs_human" || rounds != "new: hook=claim model!ask_error "+r.Code+"[carol]" || fmt.Sprint(r.Unused) != "[2]" {
+	if r.Status != "needs_human" || rounds != "new: hook=claim model!no_answer "+r.Code+"[carol]" || fmt.Sprint(r.Unused) != "[2]" {
 		t.Errorf("without a human it is %s\n%+v", rounds, r)
 	}
 }
@@ -170,7 +170,7 @@ func TestDryRunAgents(t *testing.T) {
 	if r, rounds := run(t, text, `[{"specialistId":"s","transitionName":"on","state":"a"},{"specialistId":"s","transitionName":"nowhere","state":"a"},{"specialistId":"s","transitionName":"out"}]`); r.Status != "needs_human" || !strings.HasPrefix(rounds, "a: s=on -> a (consensus)\na: s!") {
 		t.Errorf("it ends %s %s: %s", r.Status, r.Code, rounds)
 	}
-	if r, rounds := run(t, text, `[]`); r.Status != "needs_human" || !strings.HasPrefix(rounds, "a: s!ask_error") || r.Rounds[0].Failures[0].Message == "" {
+	if r, rounds := run(t, text, `[]`); r.Status != "needs_human" || !strings.HasPrefix(rounds, "a: s!no_answer") || r.Rounds[0].Failures[0].Message == "" {
 		t.Errorf("it ends %s %s: %s", r.Status, r.Code, rounds)
 	}
 }

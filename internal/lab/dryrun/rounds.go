@@ -43,7 +43,11 @@ func (p *play) tell(r *api.DryRound, data session.Data) {
 		p.arrived[d.Arrival] = d.Transition.Name
 		r.Proposals = append(r.Proposals, api.DryProposal{SpecialistID: d.SpecialistID, TransitionName: d.Transition.Name, Reasoning: d.Reasoning, MetaJSON: d.MetaJSON})
 	case *session.AskFailed:
-		p.failed(d.SpecialistID, d.Code, d.Message)
+		code := d.Code
+		if d.Message == noAnswer {
+			code = CodeNoAnswer
+		}
+		p.failed(d.SpecialistID, code, d.Message)
 	case *session.Judged:
 		v := api.DryVerdict{ArbiterID: d.ArbiterID, ConsensusReached: d.Decision.Consensus(), Code: d.Decision.Code(), Reasoning: d.Decision.Reasoning()}
 		if v.ConsensusReached {

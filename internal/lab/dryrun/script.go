@@ -28,8 +28,11 @@ type script struct {
 	used []int // how often each answer was given
 }
 
-// noAnswer is why somebody fails who has no line.
-const noAnswer = "the script has no answer for this"
+// CodeNoAnswer is the code of the failure of somebody who has no line, and noAnswer its message.
+const (
+	CodeNoAnswer = "no_answer"
+	noAnswer     = "the script has no answer for this"
+)
 
 // newScript refuses answers of somebody, or for a state, that the machine does not have.
 func newScript(c *Config) (*script, error) {

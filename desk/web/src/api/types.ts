@@ -31,6 +31,9 @@ export type TrustSeries = Schemas['TrustSeries'];
 export type Calibration = Schemas['Calibration'];
 export type Job = Schemas['Job'];
 export type Spent = Schemas['Spent'];
+export type DryAnswer = Schemas['DryAnswer'];
+export type DryRound = Schemas['DryRound'];
+export type DryRun = Schemas['DryRun'];
 
 /** A page of a list. */
 export interface List<T> {

@@ -20,3 +20,6 @@ specialists:
     specialistId: record
     strategyFnName: bayes
 `;
+
+/** What a session of the sample is about. */
+export const about = '{"amount": 80}';
