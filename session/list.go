@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -168,6 +169,7 @@ type Summary struct {
 	Code          string               `json:"code,omitempty"`
 	Reason        string               `json:"reason,omitempty"`
 	Reviews       int                  `json:"reviews,omitempty"` // closed rounds that a human is to look at
+	CostUSD       exact.Money          `json:"costUSD"`           // what everybody's answers have cost
 	DueAt         specialist.Time      `json:"due,omitempty"`     // by when it is to leave its state; 0 if it may take as long as it likes
 }
 
@@ -186,7 +188,7 @@ func Summarize(s *Session) Summary {
 	return Summary{
 		SessionID: s.ID, MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(), Subject: s.Subject(),
 		Status: s.Status, CurrentState: s.State.Name, Round: s.Round, Sequence: s.Sequence,
-		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews), DueAt: s.DueAt(),
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews), CostUSD: s.Spent().Money, DueAt: s.DueAt(),
 	}
 }
 

@@ -1,6 +1,6 @@
 import { call, query } from '../api/client';
 import { parse } from '../api/json';
-import type { InboxEvent, Item, List } from '../api/types';
+import type { InboxEvent, Item, List, ReviewItem } from '../api/types';
 import { live } from '../live/live.svelte';
 import { account } from './account.svelte';
 
@@ -16,6 +16,9 @@ export interface Filters {
 
 export const everything: Filters = { machine: '', state: '', mine: false };
 
+/** So many are counted. */
+export const counted = 200;
+
 class Inbox {
   opened: (question: Item) => void = () => {}; // is told of each that comes to wait
   items = $state.raw<Item[]>([]);
@@ -23,6 +26,8 @@ class Inbox {
   done = $state<Record<string, true>>({});
   changed = $state<Record<string, number>>({}); // how often, by question
   cursor = $state('');
+  beyond = $state(0); // questions behind the last page, as far as they are counted
+  reviews = $state.raw<ReadonlySet<string>>(new Set()); // rounds to look at again, as far as they are counted
   phase = $state<'loading' | 'error' | 'full'>('loading');
   problem = $state<Error>();
   at = $state(0); // when it was loaded
@@ -66,6 +71,7 @@ class Inbox {
       this.phase = 'full';
       this.problem = undefined;
       this.at = Date.now();
+      void this.#count(loading.signal);
     } catch (error) {
       if (loading.signal.aborted) return;
       this.problem = error as Error;
@@ -74,19 +80,34 @@ class Inbox {
     this.seq++;
   }
 
+  // How many there are, for the names of the pages: [counted] and more are not told apart.
+  async #count(signal: AbortSignal): Promise<void> {
+    try {
+      const [more, reviews] = await Promise.all([
+        this.cursor ? this.#page(this.cursor, signal, counted - this.items.length) : undefined,
+        call<List<ReviewItem>>('GET', '/v1/reviews' + query({ human: account.viewer, limit: counted }), undefined, { signal }),
+      ]);
+      this.beyond = more?.items.length ?? 0;
+      this.reviews = new Set(reviews.items.map((r) => r.questionId));
+    } catch {
+      // the page says what does not work
+    }
+  }
+
   async more(): Promise<void> {
     if (!this.cursor) return;
     const page = await this.#page(this.cursor);
     const have = new Set(this.items.map((i) => i.questionId));
     this.items = [...this.items, ...page.items.filter((i) => !have.has(i.questionId))];
     this.cursor = page.nextCursor ?? '';
+    this.beyond = Math.max(0, this.beyond - page.items.length);
     this.seq++;
   }
 
-  #page(cursor: string, signal?: AbortSignal): Promise<List<Item>> {
+  #page(cursor: string, signal?: AbortSignal, limit = 50): Promise<List<Item>> {
     const { machine, state, mine } = this.#filters;
     const viewer = account.viewer;
-    return call<List<Item>>('GET', '/v1/inbox' + query({ machine, state, human: viewer, unclaimed: mine, limit: 50, cursor }), undefined, { signal });
+    return call<List<Item>>('GET', '/v1/inbox' + query({ machine, state, human: viewer, unclaimed: mine, limit, cursor }), undefined, { signal });
   }
 
   /** What came in while somebody read comes into the list, at its end. */
@@ -139,6 +160,12 @@ class Inbox {
         break;
       case 'question.closed':
         this.finish(e.questionId);
+        break;
+      case 'review.opened':
+        this.reviews = new Set(this.reviews).add(e.questionId);
+        break;
+      case 'review.closed':
+        this.reviews = new Set([...this.reviews].filter((id) => id !== e.questionId));
         break;
       case 'claim.changed': {
         const item = this.item(e.questionId);

@@ -9,9 +9,12 @@ export interface Settings {
   hold: number; // seconds
   keys: boolean; // single letters and digits do something
   notify: boolean;
+  quietFrom: string; // time of day from which nothing is told, 22:00; empty for never
+  quietTo: string;
+  swipe: boolean; // of two reversible choices on a telephone
 }
 
-const defaults: Settings = { theme: 'system', hold: 3, keys: true, notify: false };
+const defaults: Settings = { theme: 'system', hold: 3, keys: true, notify: false, quietFrom: '', quietTo: '', swipe: false };
 
 function read<T>(storage: Storage | undefined, name: string, or: T): T {
   try {

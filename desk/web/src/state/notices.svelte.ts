@@ -2,6 +2,7 @@ import type { Item } from '../api/types';
 import { t } from '../text/text';
 import { account } from './account.svelte';
 import { kept } from './kept.svelte';
+import { between } from './quiet';
 
 // Somebody who looks elsewhere is told, if they want that, how many questions came and of which
 // machine: never what they say, only what they may decide, and not more often than each half minute.
@@ -24,6 +25,8 @@ export class Notices {
     this.#next = Date.now() + atMost;
     const lines = [...this.#counts].map(([machine, n]) => t('notify.body', { n, machine }));
     this.#counts.clear();
+    const { quietFrom, quietTo } = kept.settings;
+    if (quietFrom && quietTo && between(new Date().toTimeString().slice(0, 5), quietFrom, quietTo)) return;
     if (document.visibilityState !== 'visible' && globalThis.Notification?.permission === 'granted') new Notification(t('notify.title'), { body: lines.join('\n'), tag: 'dialai' });
   }
 }

@@ -30,7 +30,7 @@ export function has(key: string): key is Key {
 
 /** The text of a key. */
 export function t(key: Key, given: Given = {}): string {
-  const entry = all[key] ?? '';
+  const entry = all[key] ?? (console.error('no text is loaded of ' + key), '');
   const text = typeof entry === 'string' ? entry : (entry[plurals.select(Number(given.n))] ?? entry.other ?? '');
   return filled(pseudo ? longer(text) : text, given);
 }
