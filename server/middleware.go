@@ -254,6 +254,9 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		}
 		if errors.Is(err, ErrUnauthenticated) {
 			w.Header().Set("WWW-Authenticate", s.challenge(r))
+			if s.config.Login != nil {
+				w.Header().Set("Link", `</desk/login>; rel="login"`)
+			}
 			writeProblem(w, r, &api.Error{Status: http.StatusUnauthorized, Code: "unauthenticated", Detail: "no key was sent that is known here",
 				Hint: "Authorization: Bearer KEY; dialai serve says where the key of this computer is, and dialai keys makes others; a page whose sign-in is over signs in again"})
 			return

@@ -59,16 +59,28 @@ const watching = `(() => {
 // not), at a path below /desk/.
 func Open(s *Server, who, path string) *Page {
 	s.Helper()
-	return s.open(one.begin(s.T), who, path, chromedp.WithNewBrowserContext())
+	return s.open(one.begin(s.T), who, path, "", chromedp.WithNewBrowserContext())
+}
+
+// OpenIn is [Open] in a browser that is another one: a script changes it before the page's own run.
+func OpenIn(s *Server, who, path, script string) *Page {
+	s.Helper()
+	return s.open(one.begin(s.T), who, path, script, chromedp.WithNewBrowserContext())
 }
 
 // Tab opens another tab of the same browser.
 func (p *Page) Tab(path string) *Page {
 	p.Helper()
-	return p.server.open(p.ctx, "", path)
+	return p.TabIn(path, "")
 }
 
-func (s *Server) open(in context.Context, who, path string, options ...chromedp.ContextOption) *Page {
+// TabIn is [Page.Tab] with a script as that of [OpenIn].
+func (p *Page) TabIn(path, script string) *Page {
+	p.Helper()
+	return p.server.open(p.ctx, "", path, script)
+}
+
+func (s *Server) open(in context.Context, who, path, script string, options ...chromedp.ContextOption) *Page {
 	s.Helper()
 	ctx, end := chromedp.NewContext(in, options...)
 	p := &Page{T: s.T, server: s, ctx: ctx, bodies: map[network.RequestID]*body{}}
@@ -95,7 +107,7 @@ func (s *Server) open(in context.Context, who, path string, options ...chromedp.
 	must(err)
 	_, err = chromedp.Call(ctx, audits.Enable, cdp.Empty{})
 	must(err)
-	_, err = chromedp.Call(ctx, cdpage.AddScriptToEvaluateOnNewDocument, cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: watching})
+	_, err = chromedp.Call(ctx, cdpage.AddScriptToEvaluateOnNewDocument, cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: watching + ";" + script})
 	must(err)
 	p.Size(1280, 900)
 	if who == "" {

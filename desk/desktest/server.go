@@ -71,13 +71,14 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// grants are who there is: carol, dave and erin rule, olga runs what others decide, root may all.
+// grants are who there is: carol, dave and erin rule, olga runs what others decide, vera reads no payloads, root may all.
 var grants = map[string]string{
 	"carol": `{"role":"human","machines":["*"],"humans":["carol"]}`,
 	"dave":  `{"role":"human","machines":["*"],"humans":["dave"]}`,
 	"erin":  `{"role":"human","machines":["*"],"humans":["erin"]}`,
 	"pair":  `{"role":"human","machines":["*"],"humans":["carol","dave"]}`,
 	"olga":  `{"role":"operator","machines":["*"]}`,
+	"vera":  `{"role":"viewer","machines":["*"]}`,
 	"bots":  `{"role":"specialist","machines":["*"],"specialists":["bot","rob"]}`,
 	"root":  `{"role":"admin","machines":["*"],"humans":["*"]}`,
 }
@@ -93,7 +94,7 @@ func Serve(t *testing.T, args ...string) *Server {
 		t.Fatal(err)
 	}
 	s.keys[""] = strings.TrimSpace(string(first))
-	for _, who := range []string{"root", "carol", "dave", "erin", "pair", "olga", "bots"} {
+	for _, who := range []string{"root", "carol", "dave", "erin", "pair", "olga", "vera", "bots"} {
 		var made struct{ Credential string }
 		s.Call("", 201, "POST", "/v1/keys", `{"name":"`+who+`","grants":[`+grants[who]+`]}`, &made)
 		s.keys[who] = made.Credential

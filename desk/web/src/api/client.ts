@@ -71,7 +71,7 @@ async function ask(method: string, path: string, body: unknown, options: Options
   if (!Number.isNaN(date)) heard.date(date);
   if (answer.ok) return text;
   const problem = problemOf(answer.status, text);
-  if (answer.status === 401) heard.issuer((answer.headers.get('WWW-Authenticate') ?? '').includes('resource_metadata'));
+  if (answer.status === 401) heard.issuer((answer.headers.get('Link') ?? '').includes('/desk/login'));
   if (answer.status === 401 && !path.startsWith('/desk/')) heard.signedOut();
   throw problem;
 }

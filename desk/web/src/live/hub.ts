@@ -10,15 +10,18 @@ export type Ask = { kind: 'hello'; token: string } | { kind: 'follow' | 'leave';
 /** What a tab is told. */
 export type Tell =
   | { kind: 'event'; topic: string; event: StreamEvent }
-  | { kind: 'state'; topic: string; state: 'connecting' | 'live' | 'reconnecting' }
+  | { kind: 'state'; topic: string; state: State }
   | { kind: 'reset'; topic: string }
   | { kind: 'signedOut' };
+
+/** How a stream stands. */
+export type State = 'connecting' | 'live' | 'reconnecting' | 'refused';
 
 export type Tab = (tell: Tell) => void;
 
 interface Stream {
   tabs: Set<Tab>;
-  state: 'connecting' | 'live' | 'reconnecting';
+  state: State;
   stop: AbortController;
 }
 
@@ -90,6 +93,10 @@ export class Hub {
         const answer = await fetch(topic, { headers, signal, cache: 'no-store' });
         if (answer.status === 401) {
           this.#tell(stream, { kind: 'signedOut' });
+          return;
+        }
+        if (answer.status === 403) {
+          this.#set(topic, stream, 'refused'); // it will be again
           return;
         }
         if (!answer.ok || !answer.body) throw new Error(String(answer.status));

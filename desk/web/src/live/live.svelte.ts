@@ -1,15 +1,15 @@
 import workerURL from './worker.ts?sharedworker&url';
 import { heard } from '../api/client';
-import { Hub, type Ask, type Tell } from './hub';
+import type { Ask, State, Tell } from './hub';
 import type { StreamEvent } from './sse';
 
-// How a tab follows streams: by the shared worker; without one by the tab that has the lock, which
-// tells the others; without either by itself.
+// How a tab follows streams: by the shared worker, or without one by a tab that leads.
 
 type Follower = { event: (e: StreamEvent) => void; reset: () => void };
 
 class Live {
-  state = $state<'connecting' | 'live' | 'reconnecting'>('connecting');
+  state = $state<State>('connecting'); // of all that are followed, what is worth knowing
+  #states = new Map<string, State>();
   #followers = new Map<string, Set<Follower>>();
   #say: ((ask: Ask & { lock?: string }) => void) | undefined;
   #signedOut = (): void => {};
@@ -20,7 +20,7 @@ class Live {
     this.#signedOut = signedOut;
     this.#token = token;
     if (!this.#say) {
-      this.#say = this.#worker() ?? this.#leader() ?? this.#alone();
+      this.#say = this.#worker() ?? this.#leader();
       const lock = 'dialai-tab-' + crypto.randomUUID();
       this.#say({ kind: 'hello', token });
       const say = this.#say;
@@ -43,17 +43,25 @@ class Live {
       list.delete(follower);
       if (list.size === 0 && this.#followers.get(topic) === list) {
         this.#followers.delete(topic);
+        this.#states.delete(topic);
+        this.#look();
         this.#say?.({ kind: 'leave', topic });
       }
     };
+  }
+
+  #look(): void {
+    const all = [...this.#states.values()];
+    this.state = (['reconnecting', 'live', 'connecting', 'refused'] as const).find((s) => all.includes(s)) ?? this.state;
   }
 
   #heard = (tell: Tell): void => {
     if (tell.kind === 'signedOut') return this.#signedOut();
     if (tell.kind === 'state') {
       if (tell.state === 'live') heard.reached(true);
-      else if (tell.state === this.state && tell.state === 'reconnecting') heard.reached(false); // once is no sign
-      this.state = tell.state;
+      else if (tell.state === this.#states.get(tell.topic) && tell.state === 'reconnecting') heard.reached(false); // once is no sign
+      this.#states.set(tell.topic, tell.state);
+      this.#look();
     }
     for (const f of this.#followers.get(tell.topic) ?? []) {
       if (tell.kind === 'event') f.event(tell.event);
@@ -73,46 +81,9 @@ class Live {
     }
   }
 
-  #leader(): ((ask: Ask) => void) | undefined {
-    if (!('BroadcastChannel' in globalThis) || !navigator.locks) return;
-    const channel = new BroadcastChannel('dialai');
-    const own = crypto.randomUUID();
-    let hub: Hub | undefined;
-    let token = '';
-    const tabs = new Map<string, (tell: Tell) => void>([[own, this.#heard]]);
-    const hear = (from: string, ask: Ask) => {
-      if (!hub) return;
-      const tab = tabs.get(from) ?? ((tell: Tell) => channel.postMessage({ to: from, tell }));
-      tabs.set(from, tab);
-      hub.hear(tab, ask);
-    };
-    channel.onmessage = (m: MessageEvent<{ to?: string; from?: string; tell?: Tell; ask?: Ask; leads?: boolean }>) => {
-      const d = m.data;
-      if (d.to === own && d.tell) this.#heard(d.tell);
-      else if (d.from && d.ask) hear(d.from, d.ask);
-      else if (d.leads) this.#again((ask) => channel.postMessage({ from: own, ask }), token);
-    };
-    void navigator.locks.request('dialai-leader', () => {
-      hub = new Hub();
-      channel.postMessage({ leads: true });
-      this.#again((ask) => hear(own, ask), token);
-      return new Promise(() => {});
-    });
-    return (ask) => {
-      if (ask.kind === 'hello') token = ask.token;
-      if (hub) hear(own, ask);
-      else channel.postMessage({ from: own, ask });
-    };
-  }
-
-  #again(say: (ask: Ask) => void, token: string): void {
-    say({ kind: 'hello', token });
-    for (const topic of this.#followers.keys()) say({ kind: 'follow', topic });
-  }
-
-  #alone(): (ask: Ask) => void {
-    const hub = new Hub();
-    return (ask) => hub.hear(this.#heard, ask);
+  #leader(): (ask: Ask) => void {
+    const leader = import('./leader').then(({ lead }) => lead(this.#heard, () => [...this.#followers.keys()]));
+    return (ask) => void leader.then((say) => say(ask), () => {});
   }
 }
 

@@ -2,6 +2,7 @@ import { call, query } from '../api/client';
 import { parse } from '../api/json';
 import type { InboxEvent, Item, List, ReviewItem } from '../api/types';
 import { live } from '../live/live.svelte';
+import { t } from '../text/text';
 import { account } from './account.svelte';
 
 // The questions that wait, a page after the other. What comes in while somebody reads is counted
@@ -16,8 +17,7 @@ export interface Filters {
 
 export const everything: Filters = { machine: '', state: '', mine: false };
 
-/** So many are counted. */
-export const counted = 200;
+const counted = 200; // and no further
 
 class Inbox {
   opened: (question: Item) => void = () => {}; // is told of each that comes to wait
@@ -35,6 +35,11 @@ class Inbox {
   #filters: Filters = everything;
   #loading: AbortController | undefined;
   #stop: (() => void) | undefined;
+
+  /** How many wait, as far as they are counted. */
+  get count(): number {
+    return this.phase === 'full' ? this.items.filter((i) => !this.done[i.questionId]).length + this.waiting.length + this.beyond : 0;
+  }
 
   /** Loads the first page, and follows what comes. */
   async open(filters: Filters): Promise<void> {
@@ -177,3 +182,9 @@ class Inbox {
 }
 
 export const inbox = new Inbox();
+
+/** A count as it is shown. */
+export const shown = (n: number): string => (n >= counted ? counted + '+' : String(n));
+
+/** The title of a page, with how many questions wait. */
+export const titled = (page: string): string => `${inbox.count > 0 ? `(${shown(inbox.count)}) ` : ''}${page} · ${t('app.name')}`;

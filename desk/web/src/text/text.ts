@@ -6,7 +6,7 @@ import words from './en.json';
 
 // Words of pages that are loaded later come with them: see learn.
 
-export type Key = keyof typeof words | keyof typeof import('./en.pages.json') | keyof typeof import('./en.sessions.json');
+export type Key = keyof typeof words | keyof typeof import('./en.form.json') | keyof typeof import('./en.pages.json') | keyof typeof import('./en.sessions.json');
 type Entry = string | Record<string, string>;
 type Given = Record<string, string | number>;
 

@@ -1,0 +1,5 @@
+import words from './en.form.json';
+import { learn } from './text';
+
+// The words of forms.
+learn(words);
