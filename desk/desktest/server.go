@@ -71,7 +71,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// grants are who there is: carol, dave and erin rule, olga runs what others decide, root may all.
+// grants are who there is: carol, dave and erin rule, olga runs what others decide, root may all, for carol and dave.
 var grants = map[string]string{
 	"carol": `{"role":"human","machines":["*"],"humans":["carol"]}`,
 	"dave":  `{"role":"human","machines":["*"],"humans":["dave"]}`,
@@ -79,7 +79,7 @@ var grants = map[string]string{
 	"pair":  `{"role":"human","machines":["*"],"humans":["carol","dave"]}`,
 	"olga":  `{"role":"operator","machines":["*"]}`,
 	"bots":  `{"role":"specialist","machines":["*"],"specialists":["bot","rob"]}`,
-	"root":  `{"role":"admin","machines":["*"],"humans":["*"]}`,
+	"root":  `{"role":"admin","machines":["*"],"humans":["carol","dave"]}`,
 }
 
 // Serve starts a server on an empty store, and returns once it listens.
