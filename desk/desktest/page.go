@@ -360,6 +360,14 @@ func (p *Page) Reach(selector string) {
 	p.Fatalf("Tab does not come to %s, at\n%s", selector, p.Text())
 }
 
+// Give gives files to a field, as somebody who has chosen them.
+func (p *Page) Give(selector string, files ...string) {
+	p.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.SetUploadFiles(selector, files)); err != nil {
+		p.Fatal(err)
+	}
+}
+
 // Path is where the page is, below the server's address.
 func (p *Page) Path() string {
 	p.Helper()
