@@ -45,9 +45,9 @@ func TestBlindPages(t *testing.T) {
 			p.Visit("/desk/sessions/" + list[name].SessionID)
 			unfolded(p, list[name].SessionID)
 			blind(p, who, "the session "+name)
-			for _, tab := range []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try"} {
-				p.Visit("/desk/machines/" + name + tab)
-			}
+		}
+		for _, tab := range []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try"} {
+			p.Visit("/desk/machines/collapsing" + tab)
 		}
 		blind(p, who, "a page")
 	}
