@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/client"
 	"github.com/dialai/dialai/desk/desktest"
 )
 
@@ -17,6 +19,18 @@ func starts(s *desktest.Server, m desktest.Machine, n int) (list []desktest.Sess
 		list = append(list, s.Start(m.JSON(), fmt.Sprintf(`{"n":%d}`, i+1)))
 	}
 	return list
+}
+
+// published publishes a machine file by a name that there is not yet.
+func published(s *desktest.Server, name, file, text string) {
+	s.Helper()
+	c, err := client.New(client.Config{BaseURL: s.URL, Key: s.Key("root")})
+	if err == nil {
+		_, err = c.PublishFile(s.Context(), name, api.MachineFile{Name: file, Text: text}, "")
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
 }
 
 // setting sets what the browser keeps, such as {"hold":0}, and shows the page anew.

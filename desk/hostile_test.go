@@ -69,6 +69,22 @@ func hostileMachine() desktest.Machine {
 		Transitions: fmt.Sprintf(`"<img src=x onerror=pwned=1>":{"target":"paid","irreversible":false,"description":%s,"parameters":{"type":"object","title":%s,"properties":{%s}}},"{name}":{"target":"refused","irreversible":true}`, quoted(all), quoted(all), strings.Join(properties, ","))}
 }
 
+// has fails the test unless the page shows a text.
+func has(p *desktest.Page, where, what string) {
+	p.Helper()
+	if !desktest.Eval[bool](p, `document.body.textContent.includes(%s) || [...document.querySelectorAll("option")].some((o) => o.textContent === %s)`, what, what) {
+		p.Errorf("%s does not show %q", where, what)
+	}
+}
+
+// harmless fails the test if a text has become more than that, in the page or in a shadow of it.
+func harmless(p *desktest.Page, where string) {
+	p.Helper()
+	if got := desktest.Eval[string](p, `JSON.stringify([typeof pwned, [document, ...[...document.querySelectorAll("*")].flatMap((e) => e.shadowRoot ?? [])].flatMap((in_) => [...in_.querySelectorAll("main script, main img, main iframe, main svg:not([role=img]), main svg image, main svg foreignObject, main object, main embed, main base, main link, main style, main meta, main form[action], [onerror], [onload], [onfocus], [onmouseover], a[href^=javascript], a[href*=evil], b")]).map((e) => e.outerHTML), ({}).x ?? ""])`); got != `["undefined",[],""]` {
+		p.Errorf("%s: texts have become more than that: %s", where, got)
+	}
+}
+
 // TestHostile: whatever text anybody can put anywhere, it is shown as it is, and nothing else
 // happens; so are numbers.
 func TestHostile(t *testing.T) {
@@ -84,18 +100,8 @@ func TestHostile(t *testing.T) {
 	v := s.Start(m.JSON(), facts, desktest.Proposed("bot", first, "bot "+said), desktest.Proposed("rob", "{name}", "rob "+said))
 	p := desktest.Open(s, "carol", question(v))
 	p.Wait(`document.querySelector("[data-question]")`)
-	has := func(where, what string) {
-		t.Helper()
-		if !desktest.Eval[bool](p, `document.body.textContent.includes(%s) || [...document.querySelectorAll("option")].some((o) => o.textContent === %s)`, what, what) {
-			t.Errorf("%s does not show %q", where, what)
-		}
-	}
-	harmless := func(where string) {
-		t.Helper()
-		if got := desktest.Eval[string](p, `JSON.stringify([typeof pwned, [...document.querySelectorAll("main script, main img, main iframe, main svg:not([role=img]), main svg image, main svg foreignObject, main object, main embed, main base, main link, main style, main meta, main form[action], [onerror], [onload], [onfocus], [onmouseover], a[href^=javascript], a[href*=evil], b")].map((e) => e.outerHTML), ({}).x ?? ""])`); got != `["undefined",[],""]` {
-			t.Errorf("%s: texts have become more than that: %s", where, got)
-		}
-	}
+	has := func(where, what string) { t.Helper(); has(p, where, what) }
+	harmless := func(where string) { t.Helper(); harmless(p, where) }
 	for _, h := range hostile {
 		has("the question", shown(h))
 		has("the question", shown("value "+h))

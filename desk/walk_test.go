@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/api"
-	"github.com/dialai/dialai/client"
 	"github.com/dialai/dialai/desk/desktest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/machines"
@@ -86,13 +84,7 @@ func publish(t *testing.T, s *desktest.Server) {
 		t.Fatal("there is no sample refund-desk")
 	}
 	text = bytes.ReplaceAll(text, []byte("clerk"), []byte("carol"))
-	c, err := client.New(client.Config{BaseURL: s.URL, Key: s.Key("root")})
-	if err == nil {
-		_, err = c.PublishFile(t.Context(), "refund-desk", api.MachineFile{Name: name, Text: string(text)}, "")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	published(s, "refund-desk", name, string(text))
 	m, err := machine.Parse(name, text, strategies.Checks())
 	if err != nil {
 		t.Fatal(err)

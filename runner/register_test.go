@@ -224,7 +224,7 @@ func TestSwitchedBy(t *testing.T) {
 	b.cast.say("a", "again")
 	b.start(b.machine(def{who: []string{fn("a"), human("human")}}))
 	ann := session.Actor{Subject: "local:ann", Method: "local", Humans: []string{"carol"}}
-	b.ok(b.r.Switch(b.ctx, "desk", "a", runner.Switching{Actor: ann}))
+	b.ok(b.r.Switch(b.ctx, "desk", "a", runner.Switching{Actor: ann, Reason: "broken"}))
 	b.ok(b.r.Switch(b.ctx, "desk", "a", runner.Switching{On: true, Actor: ann}))
 	b.ok(b.r.Disable(b.ctx, "desk", "a"))
 	for _, half := range []session.Actor{{Subject: "ann"}, {Method: "local"}} {
@@ -237,7 +237,7 @@ func TestSwitchedBy(t *testing.T) {
 		b.ok(err)
 		got = append(got, events...)
 	}
-	if len(got) != 3 || !reflect.DeepEqual(got[0].Actor, &ann) || got[0].Kind != session.KindDisabled || !reflect.DeepEqual(got[1].Actor, &ann) || got[1].Kind != session.KindEnabled || got[2].Actor != nil {
+	if len(got) != 3 || !reflect.DeepEqual(got[0].Actor, &ann) || got[0].Kind != session.KindDisabled || got[0].Reason != "broken" || got[1].Reason != "" || !reflect.DeepEqual(got[1].Actor, &ann) || got[1].Kind != session.KindEnabled || got[2].Actor != nil {
 		t.Errorf("%+v", got)
 	}
 	old := `[{"seq":1,"at":"2026-01-02T03:04:05.000Z","kind":"disabled","data":{"specialistId":"a"}}]`

@@ -52,6 +52,8 @@ func (r *Runner) Register(ctx context.Context, machineName string, s machine.Spe
 // A Switching says to what a specialist is switched, and who does it.
 type Switching struct {
 	On bool
+	// Reason is recorded, unless it is empty.
+	Reason string
 	// Actor is recorded. It may be left out ([session.Actor]{}) by a program that switches on its
 	// own account; one with a subject has a method, and the other way round.
 	Actor session.Actor
@@ -71,7 +73,7 @@ func (r *Runner) Disable(ctx context.Context, machineName string, id machine.Spe
 // counted and does not decide; its alignment is kept. It returns [session.ErrNotFound] if nobody
 // has that id, and [ErrIllegal] for an actor of which only a half is said.
 func (r *Runner) Switch(ctx context.Context, machineName string, id machine.SpecialistID, to Switching) error {
-	e := session.RosterEvent{Kind: session.KindDisabled, ID: string(id)}
+	e := session.RosterEvent{Kind: session.KindDisabled, ID: string(id), Reason: to.Reason}
 	if to.On {
 		e.Kind = session.KindEnabled
 	}

@@ -107,6 +107,7 @@ type switchIn struct {
 	SpecialistID string `path:"specialist" doc:"the id of the specialist" maxLength:"300"`
 	Body         struct {
 		Enabled   *bool           `json:"enabled,omitempty" doc:"false switches the specialist off"`
+		Reasoning string          `json:"reasoning,omitempty" doc:"why"`
 		Threshold json.RawMessage `json:"threshold,omitempty" doc:"not in this version"`
 	}
 }
@@ -121,7 +122,7 @@ func (s *Server) switchSpecialist(ctx context.Context, p *Principal, in *switchI
 	case in.Body.Enabled == nil:
 		return nil, bad("bad_request", "enabled is missing: on or off?")
 	}
-	if err := tenantOf(ctx).Runner.Switch(ctx, in.Name, machine.SpecialistID(in.SpecialistID), runner.Switching{On: *in.Body.Enabled, Actor: *p.actor(in.Name)}); err != nil {
+	if err := tenantOf(ctx).Runner.Switch(ctx, in.Name, machine.SpecialistID(in.SpecialistID), runner.Switching{On: *in.Body.Enabled, Reason: in.Body.Reasoning, Actor: *p.actor(in.Name)}); err != nil {
 		return nil, err
 	}
 	return s.specialist(ctx, http.StatusOK, in.Name, in.SpecialistID)

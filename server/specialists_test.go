@@ -92,7 +92,10 @@ func TestMachineLog(t *testing.T) {
 		t.Errorf("before anything has happened: %+v", page)
 	}
 	for _, enabled := range []string{"false", "true", "false"} {
-		d.want(200, "PATCH", "/v1/machines/claims/specialists/bot", `{"enabled":`+enabled+`}`)
+		d.want(200, "PATCH", "/v1/machines/claims/specialists/bot", `{"enabled":`+enabled+`,"reasoning":"ann says so"}`)
+	}
+	if r := d.want(200, "GET", path+"?payload=full", ""); strings.Count(string(r.body), `"reason":"ann says so"`) != 3 {
+		t.Errorf("of why somebody was switched it tells %s", r.body)
 	}
 	d.want(201, "POST", "/v1/machines/claims/specialists", `{"role":"proposer","specialistId":"ann","strategyFn":"= \"mail ann@example.com\""}`)
 	d.alike(path+"?payload=full", "log", "--machine", "claims")

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	cdpage "github.com/chromedp/cdproto/page"
@@ -344,8 +345,15 @@ func (p *Page) Press(keys ...string) {
 
 func (p *Page) key(key string, modifiers ...chromedp.Modifier) {
 	p.Helper()
-	if err := chromedp.Do(p.ctx, chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...))); err != nil {
+	if err := chromedp.Do(p.ctx, chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...), raw)); err != nil {
 		p.Fatal(err)
+	}
+}
+
+// raw has a key that a page takes write nothing, as that of a keyboard.
+func raw(k *input.DispatchKeyEventParams) {
+	if k.Type == kb.KeyDown {
+		k.Type = kb.KeyRawDown
 	}
 }
 
@@ -362,6 +370,14 @@ func (p *Page) Reach(selector string) {
 		p.Press("Tab")
 	}
 	p.Fatalf("Tab does not come to %s, at\n%s", selector, p.Text())
+}
+
+// Give gives files to a field, as somebody who has chosen them.
+func (p *Page) Give(selector string, files ...string) {
+	p.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.SetUploadFiles(selector, files)); err != nil {
+		p.Fatal(err)
+	}
 }
 
 // Path is where the page is, below the server's address.

@@ -71,7 +71,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// grants are who there is: carol, dave and erin rule, olga runs what others decide, vera reads no payloads, root may all.
+// grants are who there is: carol, dave and erin rule, olga runs what others decide, vera reads no payloads, root may
+// all, for carol and dave.
 var grants = map[string]string{
 	"carol": `{"role":"human","machines":["*"],"humans":["carol"]}`,
 	"dave":  `{"role":"human","machines":["*"],"humans":["dave"]}`,
@@ -80,7 +81,7 @@ var grants = map[string]string{
 	"olga":  `{"role":"operator","machines":["*"]}`,
 	"vera":  `{"role":"viewer","machines":["*"]}`,
 	"bots":  `{"role":"specialist","machines":["*"],"specialists":["bot","rob"]}`,
-	"root":  `{"role":"admin","machines":["*"],"humans":["*"]}`,
+	"root":  `{"role":"admin","machines":["*"],"humans":["carol","dave"]}`,
 }
 
 // Serve starts a server on an empty store, and returns once it listens.

@@ -1,0 +1,134 @@
+package desk_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/desk/desktest"
+)
+
+// narrow fails the test if the page needs scrolling sideways, wide or narrow.
+func narrow(p *desktest.Page, name string) {
+	p.Helper()
+	for _, width := range []int64{1280, 360} {
+		p.Size(width, 900)
+		looker{Page: p}.narrow(name, width)
+	}
+	p.Size(1280, 900)
+}
+
+// TestLargeMachine: a state of 256 transitions with names of 128 wide characters is asked with a box to
+// filter them, a machine of 1,000 states is drawn as a grid, and neither scrolls the page sideways.
+func TestLargeMachine(t *testing.T) {
+	s := desktest.Serve(t)
+	m := desktest.Machine{Name: strings.Repeat("磨", 128), Voters: "none"}
+	var transitions []string
+	for i := range 256 {
+		transitions = append(transitions, fmt.Sprintf(`"%s%03d":{"target":"paid","irreversible":false}`, strings.Repeat("払", 125), i))
+	}
+	m.Transitions = strings.Join(transitions, ",")
+	v := s.Start(m.JSON(), `{"n":1}`)
+	p := desktest.Open(s, "carol", question(v))
+	p.Wait(`document.querySelector("[data-choice]")`)
+	p.Press("1")
+	p.Reach("fieldset input:not([type=radio])")
+	p.Type("払255")
+	p.Wait(`document.querySelectorAll("[data-choice]").length === 1`)
+	narrow(p, "the question")
+	for _, path := range []string{"/desk/sessions", "/desk/sessions/" + v.SessionID, "/desk/machines/" + m.Name} {
+		p.Visit(path)
+		p.Wait(`document.body.innerText.includes("磨磨磨")`)
+		narrow(p, path)
+	}
+
+	var states []string
+	for i := range 999 {
+		states = append(states, fmt.Sprintf(`"state%d":{"transitions":{"go":"state%d"}}`, i, i+1))
+	}
+	large := `{"machineName":"large","initialState":"state0","goalState":"state999","states":{` + strings.Join(states, ",") + `,"state999":{}},"specialists":[{"role":"proposer","specialistId":"carol","isHuman":true}]}`
+	published(s, "large", "large.json", large)
+	p = desktest.Open(s, "root", "/desk/edit?machine=large")
+	p.Wait(`document.querySelectorAll("main svg .state").length === 1000`)
+	if got := desktest.Eval[string](p, `JSON.stringify([new Set([...document.querySelectorAll("main svg .state rect")].map((r) => r.getAttribute("x"))).size > 5, new Set([...document.querySelectorAll("main svg .state rect")].map((r) => r.getAttribute("y"))).size > 5])`); got != `[true,true]` {
+		t.Errorf("the states are in rows and columns: %s", got)
+	}
+	narrow(p, "the editor")
+}
+
+// TestFiles: a file that is larger than the server takes, or no text, is refused before it is sent,
+// with the limit, and the text that is there stays.
+func TestFiles(t *testing.T) {
+	s := desktest.Serve(t)
+	p := desktest.Open(s, "root", "/desk/edit")
+	p.Says("sound")
+	dir := t.TempDir()
+	for name, text := range map[string]string{"large.json": `{"machineName":"` + strings.Repeat("x", 2<<20) + `"}`, "binary.yaml": "machineName: a\x00b"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.Give("main input[type=file]", path)
+		p.Says(map[string]string{"large.json": "The file is larger than 1,024 KiB", "binary.yaml": "The file is no text"}[name])
+		p.Visit("/desk/edit")
+		p.Says("sound")
+	}
+	path := filepath.Join(dir, "ok.json")
+	if err := os.WriteFile(path, []byte(alone.JSON()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Give("main input[type=file]", path)
+	p.Wait(`document.querySelector("#file").value === "ok.json" && document.querySelector("main svg").ariaLabel.startsWith("alone")`)
+}
+
+// TestUnknown: a filter that nothing is as is named and gone with one key; what there is not and what
+// one may not see are the same page, with the way to the list.
+func TestUnknown(t *testing.T) {
+	s := desktest.Serve(t)
+	v := starts(s, alone, 1)[0]
+	p := desktest.Open(s, "carol", "/desk/sessions?status=sleeping")
+	p.Wait(`document.querySelector("[data-state=empty] button")?.innerText.includes("sleeping")`)
+	p.Reach("[data-state=empty] button")
+	p.Press("Enter")
+	p.Wait(`document.querySelectorAll("[data-session]").length === 1 && location.search === ""`)
+
+	var made struct{ Credential string }
+	s.Call("", 201, "POST", "/v1/keys", `{"name":"other","grants":[{"role":"human","machines":["other"],"humans":["carol"]}]}`, &made)
+	other := desktest.Open(s, "", "/desk/settings")
+	other.Reach("input[type=password]")
+	other.Type(made.Credential)
+	other.Press("Enter")
+	other.Wait(`document.querySelector("nav")`)
+	other.Expect("404 /v1/", "403 /v1/")
+	says := map[string][]string{}
+	for _, path := range []string{"/desk/sessions/" + v.SessionID, "/desk/sessions/00000000-0000-4000-8000-000000000000", "/desk/machines/alone/trust", "/desk/machines/none/trust"} {
+		other.Visit(path)
+		other.Wait(`document.querySelector("main [data-state=error] a")`)
+		list := desktest.Eval[string](other, `document.querySelector("main [data-state=error] a").getAttribute("href")`)
+		if !strings.HasPrefix(path, list+"/") {
+			t.Errorf("%s leads to %s", path, list)
+		}
+		says[list] = append(says[list], desktest.Eval[string](other, `[...document.querySelectorAll("main [data-state=error] > *:not(.row)")].map((e) => e.innerText).join("\n")`))
+	}
+	for list, texts := range says {
+		if len(texts) != 2 || texts[0] != texts[1] || texts[0] == "" {
+			t.Errorf("what there is not, and what one may not see, of %s: %q", list, texts)
+		}
+	}
+}
+
+// TestEnded: a session that has ended offers nothing that cannot be done with it.
+func TestEnded(t *testing.T) {
+	s := desktest.Serve(t)
+	v := starts(s, alone, 1)[0]
+	s.Decide("dave", v.SessionID, "pay")
+	p := desktest.Open(s, "root", "/desk/sessions/"+v.SessionID)
+	p.Wait(`document.querySelector("main [data-status=completed]")`)
+	p.Press("c", "u", "l", "a")
+	if got := desktest.Eval[string](p, `JSON.stringify([location.pathname, document.querySelectorAll("dialog, main header button, main header .button").length])`); got != quoted([]any{"/desk/sessions/" + v.SessionID, json.Number("0")}) {
+		t.Errorf("where it is, and what is offered: %s", got)
+	}
+}
