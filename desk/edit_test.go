@@ -36,7 +36,7 @@ func TestPublish(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Reach(".code")
+	p.Reach(".text .code")
 	p.Press("End")
 	p.Type("X") // another name: machineName: refundsX
 	p.Says("changed")
@@ -74,7 +74,7 @@ func TestDryRun(t *testing.T) {
 	p.Press("Enter")
 	p.Says("closed: completed.")
 	p.Says("decided by clerk")
-	p.Reach(".code")
+	p.Reach(".text .code")
 	p.Press("Ctrl+Home", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "End")
 	p.Press("Backspace", "Backspace", "Backspace", "Backspace", "Backspace", "Backspace")
 	p.Type("asked") // refund leads to where it begins, with the same word for ever

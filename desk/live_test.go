@@ -27,6 +27,7 @@ func TestTabsWithoutWorker(t *testing.T) {
 	if n := streams(t, s); n != 1 {
 		t.Errorf("the server has %d streams open for three tabs", n)
 	}
+	pages[0].Expect("405 /favicon.ico")
 	desktest.Eval[bool](pages[0], `(location.href = "/openapi.json", true)`) // it was the first, and leads
 	starts(s, alone, 1)
 	for _, p := range pages[1:] {

@@ -5,7 +5,7 @@ import { Events, type StreamEvent } from './sse';
 // seen; whoever was not there is told to load again what they show.
 
 /** What a tab says. */
-export type Ask = { kind: 'hello'; token: string } | { kind: 'follow' | 'leave'; topic: string } | { kind: 'bye' };
+export type Ask = { kind: 'hello'; token: string } | { kind: 'follow'; topic: string; again?: boolean } | { kind: 'leave'; topic: string } | { kind: 'bye' };
 
 /** What a tab is told. */
 export type Tell =
@@ -22,6 +22,7 @@ export type Tab = (tell: Tell) => void;
 interface Stream {
   tabs: Set<Tab>;
   state: State;
+  missed: boolean; // something may have come meanwhile
   stop: AbortController;
 }
 
@@ -38,7 +39,7 @@ export class Hub {
         }
         return;
       case 'follow':
-        return this.#follow(tab, ask.topic);
+        return this.#follow(tab, ask.topic, ask.again ?? false);
       case 'leave':
         return this.#leave(tab, ask.topic);
       case 'bye':
@@ -46,14 +47,17 @@ export class Hub {
     }
   }
 
-  #follow(tab: Tab, topic: string): void {
+  #follow(tab: Tab, topic: string, again: boolean): void {
     const stream = this.#streams.get(topic);
     if (stream) {
       stream.tabs.add(tab);
       tab({ kind: 'state', topic, state: stream.state });
+      if (!again) return;
+      if (stream.state === 'live') tab({ kind: 'reset', topic });
+      else stream.missed = true;
       return;
     }
-    this.#streams.set(topic, { tabs: new Set([tab]), state: 'connecting', stop: new AbortController() });
+    this.#streams.set(topic, { tabs: new Set([tab]), state: 'connecting', missed: again, stop: new AbortController() });
     this.#begin(topic);
   }
 
@@ -100,7 +104,8 @@ export class Hub {
           return;
         }
         if (!answer.ok || !answer.body) throw new Error(String(answer.status));
-        if (stream.state === 'reconnecting' && !events.id) this.#tell(stream, { kind: 'reset', topic });
+        if (stream.missed || (stream.state === 'reconnecting' && !events.id)) this.#tell(stream, { kind: 'reset', topic });
+        stream.missed = false;
         this.#set(topic, stream, 'live');
         failed = 0;
         const text = new TextDecoder();

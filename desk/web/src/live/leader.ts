@@ -16,6 +16,7 @@ export function lead(heard: (tell: Tell) => void, topics: () => string[]): Say {
   const own = crypto.randomUUID();
   let hub: Hub | undefined;
   let token = '';
+  let led = false; // by another tab, of which nobody knows what it has not passed on
   const tabs = new Map<string, (tell: Tell) => void>([[own, heard]]);
   const hear = (from: string, ask: Ask) => {
     if (!hub) return;
@@ -25,13 +26,18 @@ export function lead(heard: (tell: Tell) => void, topics: () => string[]): Say {
   };
   const again = (say: Say): void => {
     say({ kind: 'hello', token });
-    for (const topic of topics()) say({ kind: 'follow', topic });
+    for (const topic of topics()) say({ kind: 'follow', topic, again: led });
   };
   channel.onmessage = (m: MessageEvent<{ to?: string; from?: string; tell?: Tell; ask?: Ask; leads?: boolean }>) => {
     const d = m.data;
-    if (d.to === own && d.tell) heard(d.tell);
-    else if (d.from && d.ask) hear(d.from, d.ask);
-    else if (d.leads) again((ask) => channel.postMessage({ from: own, ask }));
+    if (d.to === own && d.tell) {
+      led = true;
+      heard(d.tell);
+    } else if (d.from && d.ask) hear(d.from, d.ask);
+    else if (d.leads) {
+      again((ask) => channel.postMessage({ from: own, ask }));
+      led = true;
+    }
   };
   void navigator.locks.request('dialai-leader', () => {
     hub = new Hub();
