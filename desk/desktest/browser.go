@@ -31,7 +31,7 @@ func program() string {
 }
 
 // begin starts the browser, unless it runs. Without one the test is skipped; in CI it fails.
-func (c *chromium) begin(t *testing.T) context.Context {
+func (c *chromium) begin(t testing.TB) context.Context {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,7 +30,7 @@ const patience = 20 * time.Second
 // browser complained of: errors and exceptions of scripts, reports of the policy, dialogs, requests to
 // elsewhere, and answers of 400 and above that [Page.Expect] does not name.
 type Page struct {
-	*testing.T
+	testing.TB
 	server *Server
 	ctx    context.Context
 
@@ -60,13 +60,13 @@ const watching = `(() => {
 // not), at a path below /desk/.
 func Open(s *Server, who, path string) *Page {
 	s.Helper()
-	return s.open(one.begin(s.T), who, path, "", chromedp.WithNewBrowserContext())
+	return s.open(one.begin(s.TB), who, path, "", chromedp.WithNewBrowserContext())
 }
 
 // OpenIn is [Open] in a browser that is another one: a script changes it before the page's own run.
 func OpenIn(s *Server, who, path, script string) *Page {
 	s.Helper()
-	return s.open(one.begin(s.T), who, path, script, chromedp.WithNewBrowserContext())
+	return s.open(one.begin(s.TB), who, path, script, chromedp.WithNewBrowserContext())
 }
 
 // Tab opens another tab of the same browser.
@@ -84,7 +84,7 @@ func (p *Page) TabIn(path, script string) *Page {
 func (s *Server) open(in context.Context, who, path, script string, options ...chromedp.ContextOption) *Page {
 	s.Helper()
 	ctx, end := chromedp.NewContext(in, options...)
-	p := &Page{T: s.T, server: s, ctx: ctx, bodies: map[network.RequestID]*body{}}
+	p := &Page{TB: s.TB, server: s, ctx: ctx, bodies: map[network.RequestID]*body{}}
 	s.Cleanup(func() {
 		p.reading.Wait()
 		end()
@@ -216,10 +216,16 @@ func (p *Page) Heard() string {
 // Visit shows a path, as of an address that somebody has typed, and waits until it has loaded.
 func (p *Page) Visit(path string) {
 	p.Helper()
+	p.Go(path)
+	p.Settled()
+}
+
+// Go is [Page.Visit] of what may be no page of the desk.
+func (p *Page) Go(path string) {
+	p.Helper()
 	if err := chromedp.Do(p.ctx, chromedp.Navigate(p.server.URL+path)); err != nil {
 		p.Fatalf("%s: %v", path, err)
 	}
-	p.Settled()
 }
 
 // Settled waits until the page is not busy.

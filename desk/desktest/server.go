@@ -39,7 +39,7 @@ func Main(m *testing.M) {
 
 // A Server is dialai serve, a process of its own, on a store that lasts as long as the test.
 type Server struct {
-	*testing.T
+	testing.TB
 	URL string
 
 	dir  string
@@ -85,9 +85,9 @@ var grants = map[string]string{
 }
 
 // Serve starts a server on an empty store, and returns once it listens.
-func Serve(t *testing.T, args ...string) *Server {
+func Serve(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := &Server{T: t, dir: t.TempDir(), args: args, keys: map[string]string{}}
+	s := &Server{TB: t, dir: t.TempDir(), args: args, keys: map[string]string{}}
 	s.start("127.0.0.1:0")
 	t.Cleanup(s.Kill)
 	first, err := os.ReadFile(filepath.Join(s.dir, "server-key"))
