@@ -24,7 +24,6 @@ class Inbox {
   items = $state.raw<Item[]>([]);
   waiting = $state.raw<Item[]>([]); // not in the list yet
   done = $state<Record<string, true>>({});
-  changed = $state<Record<string, number>>({}); // how often, by question
   cursor = $state('');
   beyond = $state(0); // questions behind the last page, as far as they are counted
   reviews = $state.raw<ReadonlySet<string>>(new Set()); // rounds to look at again, as far as they are counted
@@ -140,7 +139,8 @@ class Inbox {
   }
 
   finish(id: string): void {
-    this.done = { ...this.done, [id]: true };
+    const ids = [...Object.keys(this.done), id];
+    this.done = Object.fromEntries(ids.filter((q, i) => i > ids.length - 99 || this.item(q)).map((q) => [q, true])); // of others nobody asks any more
     this.waiting = this.waiting.filter((i) => i.questionId !== id);
     this.seq++;
   }
@@ -161,7 +161,6 @@ class Inbox {
         break;
       case 'question.changed':
         if (e.question) this.take(e.question);
-        this.changed = { ...this.changed, [e.questionId]: (this.changed[e.questionId] ?? 0) + 1 };
         break;
       case 'question.closed':
         this.finish(e.questionId);
