@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -138,6 +139,21 @@ func (s *Server) Kill() {
 func (s *Server) Restart() {
 	s.Helper()
 	s.start(strings.TrimPrefix(s.URL, "http://"))
+}
+
+// Stored is what the store has written, as one text that is another one after each change of it. What
+// the server remembers of itself (keys, who has signed in) is elsewhere.
+func (s *Server) Stored() string {
+	s.Helper()
+	var all []string
+	for _, name := range []string{"dialai.db", "dialai.db-wal"} {
+		text, err := os.ReadFile(filepath.Join(s.dir, name))
+		if err != nil {
+			s.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("%s %x", name, sha256.Sum256(text)))
+	}
+	return strings.Join(all, ", ")
 }
 
 // Key is the key of somebody: carol, dave, erin, pair (who speaks for carol and dave), olga, root.
