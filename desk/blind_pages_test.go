@@ -44,6 +44,8 @@ func TestBlindPages(t *testing.T) {
 		for _, name := range withheld {
 			p.Visit("/desk/sessions/" + list[name].SessionID)
 			unfolded(p, list[name].SessionID)
+			p.Expect("403 /v1/sessions/" + list[name].SessionID + "/explain")
+			desktest.Eval[string](p, `fetch(%s, { headers: { "Dialai-Desk": JSON.parse(localStorage.getItem("dialai.token")) } }).then((r) => r.text())`, "/v1/sessions/"+list[name].SessionID+"/explain") // the page does not ask for it
 			blind(p, who, "the session "+name)
 		}
 		for _, tab := range []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try"} {

@@ -103,3 +103,26 @@ func TestChangedInHold(t *testing.T) {
 		t.Errorf("the word was taken: %+v", v)
 	}
 }
+
+// TestDraftOfAnother: a draft belongs to the question as it was seen. Who comes back to one that has
+// changed finds their text, and nothing picked.
+func TestDraftOfAnother(t *testing.T) {
+	s := desktest.Serve(t)
+	v := s.Start(desktest.Kinds["approved"].JSON(), `{"n":1}`)
+	p := desktest.Open(s, "carol", question(v))
+	p.Press("1")
+	p.Reach("textarea")
+	p.Type("looks right")
+	p.Wait(`Object.keys(sessionStorage).some((k) => k.includes("draft") && sessionStorage[k].includes("looks right"))`)
+	p.Visit("/desk/settings")
+	s.Decide("dave", v.SessionID, "pay")
+	p.Visit(question(v))
+	p.Wait(`document.querySelector("[data-changed]") && document.querySelector("textarea").value === "looks right"`)
+	p.Press("Ctrl+Enter")
+	if got := desktest.Eval[int](p, `document.querySelectorAll("input[name=choice]:checked, [data-held]").length`); got != 0 {
+		t.Error("what was picked of the question as it was is picked of it as it is")
+	}
+	if now := s.Session(v.SessionID); now.Status != "needs_human" {
+		t.Errorf("the word was taken: %+v", now)
+	}
+}

@@ -1,0 +1,133 @@
+package desk_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/desk/desktest"
+)
+
+// An explanation is what a test looks at of why a round was decided.
+type explanation struct {
+	Executed, ToState string
+	Votes             []struct{ Specialist, Transition string }
+	Verdict           struct {
+		Judgement struct {
+			Options []string
+			P       []float64
+			Votes   []struct {
+				Specialist string
+				Trust      float64
+				K, N       int
+			}
+		}
+	}
+	Ruling struct{ HumanID string }
+	Gates  []struct{ Status string }
+}
+
+// TestWhy: why a round was decided is what the server's explanation says: everybody's word with its
+// weight and record, the probabilities, the guards, and who decided in the end.
+func TestWhy(t *testing.T) {
+	s := desktest.Serve(t)
+	publish(t, s)
+	var list struct{ Items []desktest.Session }
+	s.Call("root", 200, "GET", "/v1/sessions?status=completed&limit=1", "", &list)
+	id := list.Items[0].SessionID
+	var why explanation
+	s.Call("root", 200, "GET", "/v1/sessions/"+id+"/explain", "", &why)
+	j := why.Verdict.Judgement
+	if len(why.Votes) != 3 || len(j.Votes) != 3 || len(j.P) < 2 || why.Executed == "" {
+		t.Fatalf("the explanation has nothing to show: %+v", why)
+	}
+	p := desktest.Open(s, "root", "/desk/sessions/"+id)
+	p.Wait(`document.querySelector("[data-why]")`)
+	p.Says(fmt.Sprintf("%s decided %s → %s", why.Ruling.HumanID, why.Executed, why.ToState))
+	rows := desktest.Eval[[]string](p, `[...document.querySelectorAll("[data-why] tbody tr")].map((r) => [...r.querySelectorAll("th, td")].map((c) => c.innerText.trim()).join(" | "))`)
+	has := func(begins string) {
+		t.Helper()
+		if !slices.ContainsFunc(rows, func(row string) bool { return strings.HasPrefix(row, begins) }) {
+			t.Errorf("no row says %q of\n%s", begins, strings.Join(rows, "\n"))
+		}
+	}
+	for i, name := range j.Options {
+		has(fmt.Sprintf("%s |  | %.2f", name, j.P[i]))
+	}
+	for _, v := range why.Votes {
+		for _, of := range j.Votes {
+			if of.Specialist == v.Specialist {
+				has(fmt.Sprintf("%s | %s | %.2f | %d of %d", v.Specialist, v.Transition, of.Trust, of.K, of.N))
+			}
+		}
+	}
+	p.Says(fmt.Sprintf("✓ %d step", len(why.Gates)))
+}
+
+// TestWhyMargin: where votes are counted the page says on which side of its threshold the margin is.
+func TestWhyMargin(t *testing.T) {
+	s := desktest.Serve(t)
+	for _, threshold := range []string{"0.01", "1"} {
+		m := desktest.Machine{Name: "bar " + threshold, State: `"consensusThreshold":` + threshold}
+		both := func(rob string) desktest.Session {
+			return s.Start(m.JSON(), `{"n":1}`, desktest.Proposed("bot", "pay", ""), desktest.Proposed("rob", rob, ""))
+		}
+		s.Decide("carol", both("pay").SessionID, "pay") // both are right,
+		s.Decide("carol", both("refuse").SessionID, "pay")
+		v := both("refuse") // and then bot is more often
+		var why struct {
+			Verdict struct{ Margin, Threshold float64 }
+		}
+		s.Call("root", 200, "GET", "/v1/sessions/"+v.SessionID+"/explain", "", &why)
+		above := why.Verdict.Margin >= why.Verdict.Threshold
+		if above != (threshold == "0.01") {
+			t.Errorf("the margin is %v of %v", why.Verdict.Margin, why.Verdict.Threshold)
+		}
+		p := desktest.Open(s, "olga", "/desk/sessions/"+v.SessionID)
+		p.Says(fmt.Sprintf("margin %.2f %s %.2f", why.Verdict.Margin, map[bool]string{true: "≥", false: "<"}[above], why.Verdict.Threshold))
+	}
+}
+
+// TestChartAsTable: what a chart draws it has as a table, too, of which each point is a row; keys walk
+// along its points, and each is said in a line.
+func TestChartAsTable(t *testing.T) {
+	s := desktest.Serve(t)
+	publish(t, s)
+	var history struct {
+		Items []struct {
+			Specialist string
+			Points     []struct {
+				Trust, Low, High float64
+				Index, K, N      int
+			}
+		}
+	}
+	s.Call("root", 200, "GET", "/v1/machines/refund-desk/trust-history?state=claimed", "", &history)
+	p := desktest.Open(s, "root", "/desk/machines/refund-desk/trust?state=claimed")
+	p.Wait(`document.querySelectorAll("figure").length === %s`, len(history.Items))
+	figure := `[...document.querySelectorAll("figure")].find((f) => f.querySelector("svg").ariaLabel.startsWith(%s))`
+	short := func(v float64) string {
+		return map[string]string{"0.00": "0", "1.00": "1"}[fmt.Sprintf("%.2f", v)] + strings.TrimPrefix(strings.NewReplacer("0.00", "", "1.00", "").Replace(fmt.Sprintf("%.2f", v)), "0")
+	}
+	for _, of := range history.Items {
+		desktest.Eval[bool](p, `(`+figure+`.querySelector("svg").focus(), true)`, of.Specialist)
+		p.Press("End")
+		last := of.Points[len(of.Points)-1]
+		said := fmt.Sprintf("%d of %d", last.K, last.N)
+		p.Wait(figure+`.querySelector("figcaption span").innerText.endsWith(%s)`, of.Specialist, said)
+		p.Reach("figcaption button")
+		p.Press("Enter")
+		p.Wait(figure+`.querySelector("table")`, of.Specialist)
+		rows := desktest.Eval[[]string](p, figure+`.innerText.split("\n").length > 0 && [...`+figure+`.querySelectorAll("tbody tr")].map((r) => [...r.cells].map((c) => c.innerText).join("|"))`, of.Specialist, of.Specialist)
+		if len(rows) != len(of.Points) {
+			t.Errorf("%s has %d points, and the table %d rows", of.Specialist, len(of.Points), len(rows))
+			continue
+		}
+		for i, point := range of.Points {
+			if want := fmt.Sprintf("%d|%s|%s – %s|%d of %d", point.Index, short(point.Trust), short(point.Low), short(point.High), point.K, point.N); rows[i] != want {
+				t.Errorf("row %d of %s is %q, want %q", i+1, of.Specialist, rows[i], want)
+			}
+		}
+	}
+}
