@@ -78,6 +78,7 @@ var offered = map[string]string{
 	"desk/desktest.Machine":  "the tests of the desk",
 	"desk/desktest.Main":     "the tests of the desk",
 	"desk/desktest.Open":     "the tests of the desk",
+	"desk/desktest.OpenIn":   "the tests of the desk",
 	"desk/desktest.Proposed": "the tests of the desk",
 	"desk/desktest.Reason":   "the tests of the desk",
 	"desk/desktest.Serve":    "the tests of the desk",

@@ -47,12 +47,13 @@ decide, in any session of that machine; its alignment is kept.`,
 }
 
 func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
-	return &cobra.Command{
+	var why string
+	cmd := &cobra.Command{
 		Use: name + " <machine> <specialist>", Short: short,
 		Long:    short + ", for every session of a machine of that name.\nWho did it is recorded; dialai log --machine shows it.",
-		Example: "  dialai specialists " + name + " triage ai-router",
+		Example: "  dialai specialists " + name + " triage ai-router\n  dialai specialists " + name + ` triage ai-router --reasoning "answers after a minute"`,
 		RunE: a.on(command.Writes, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			err := e.Switch(ctx, args[0], machine.SpecialistID(args[1]), runner.Switching{On: on, Actor: *command.LocalActor()})
+			err := e.Switch(ctx, args[0], machine.SpecialistID(args[1]), runner.Switching{On: on, Reason: why, Actor: *command.LocalActor()})
 			if err == nil && on {
 				err = a.warnDisabled(ctx, e, args[0], args[1])
 			}
@@ -74,6 +75,8 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 			return err
 		}),
 	}
+	cmd.Flags().StringVar(&why, "reasoning", "", "the `reason`, for the record")
+	return cmd
 }
 
 // warnDisabled says on stderr that somebody stays off whom a definition itself disables.

@@ -781,7 +781,7 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 		return err
 	},
 	"switch-specialist": func(ctx context.Context, c *client.Client) error {
-		_, err := c.Switch(ctx, "m/1", "who/1", true)
+		_, err := c.Switch(ctx, "m/1", "who/1", true, "")
 		return err
 	},
 	"list-trust": func(ctx context.Context, c *client.Client) error { return first(c.Trust(ctx, "m/1", "s")) },

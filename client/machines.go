@@ -101,9 +101,9 @@ func (c *Client) Register(ctx context.Context, machineName string, in api.Regist
 	return do[api.Specialist](ctx, c, post(machineAt(machineName, "/specialists"), in, Write{Key: w.Key}))
 }
 
-// Switch switches a specialist on or off, in all sessions of a machine.
-func (c *Client) Switch(ctx context.Context, machineName, specialistID string, on bool) (api.Specialist, error) {
-	return do[api.Specialist](ctx, c, call{method: http.MethodPatch, path: machineAt(machineName, "/specialists/"+url.PathEscape(specialistID)), body: map[string]bool{"enabled": on}})
+// Switch switches a specialist on or off, in all sessions of a machine, and says why; "" is no reason.
+func (c *Client) Switch(ctx context.Context, machineName, specialistID string, on bool, reasoning string) (api.Specialist, error) {
+	return do[api.Specialist](ctx, c, call{method: http.MethodPatch, path: machineAt(machineName, "/specialists/"+url.PathEscape(specialistID)), body: map[string]any{"enabled": on, "reasoning": reasoning}})
 }
 
 // Trust yields what everybody's word counts for, by state; state is "" for all of them. An error

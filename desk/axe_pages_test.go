@@ -92,10 +92,13 @@ func TestAccessibleMachines(t *testing.T) {
 	published(s, "alone", "alone.json", alone.JSON())
 	l.Expect("404 /v1/machines/alone/")
 	tabs := []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try"}
-	for _, tab := range tabs {
+	l.Size(360, 900)
+	for _, tab := range tabs { // which say the same: in one size
 		l.Visit("/desk/machines/alone" + tab)
-		l.look("machine empty " + tab)
+		l.Wait(`document.querySelector("main [data-state=empty]")`)
+		l.check("machine empty "+tab, 360, false)
 	}
+	l.Size(1280, 900)
 	publish(t, s)
 	l.stalled("machines", "*/v1/machines*", "g", "m")
 	l.look("machines full")

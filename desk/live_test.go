@@ -30,8 +30,8 @@ func TestTabsWithoutWorker(t *testing.T) {
 	pages[0].Expect("405 /favicon.ico")
 	desktest.Eval[bool](pages[0], `(location.href = "/openapi.json", true)`) // it was the first, and leads
 	starts(s, alone, 1)
-	for _, p := range pages[1:] {
-		p.Says("2 new")
+	for _, p := range pages[1:] { // they have heard it, or looked anew
+		p.Wait(`document.querySelector("header nav .count")?.innerText === "2"`)
 	}
 	if n := streams(t, s); n != 1 {
 		t.Errorf("the server has %d streams open for two tabs, where the first of three has closed", n)

@@ -279,7 +279,7 @@ func (r *Server) Freeze(ctx context.Context, o runner.Order, on bool) error {
 
 // Switch switches a specialist on or off.
 func (r *Server) Switch(ctx context.Context, machineName string, id machine.SpecialistID, to runner.Switching) error {
-	_, err := r.Client.Switch(ctx, machineName, string(id), to.On)
+	_, err := r.Client.Switch(ctx, machineName, string(id), to.On, to.Reason)
 	return r.Told(err)
 }
 

@@ -47,6 +47,12 @@ export class Hub {
     }
   }
 
+  /** Reads nothing any more. */
+  end(): void {
+    for (const stream of this.#streams.values()) stream.stop.abort();
+    this.#streams.clear();
+  }
+
   #follow(tab: Tab, topic: string, again: boolean): void {
     const stream = this.#streams.get(topic);
     if (stream) {

@@ -39,12 +39,26 @@ export function lead(heard: (tell: Tell) => void, topics: () => string[]): Say {
       led = true;
     }
   };
-  void navigator.locks.request('dialai-leader', () => {
-    hub = new Hub();
-    channel.postMessage({ leads: true });
-    again((ask) => hear(own, ask));
-    return new Promise(() => {});
-  });
+  // A tab that the browser keeps asleep, to go back to, leads nobody and waits for nothing.
+  let asleep = new AbortController();
+  const want = (): void => {
+    const { signal } = (asleep = new AbortController());
+    const leads = () =>
+      new Promise<void>((done) => {
+        hub = new Hub();
+        channel.postMessage({ leads: true });
+        again((ask) => hear(own, ask));
+        signal.addEventListener('abort', () => {
+          hub?.end();
+          hub = undefined;
+          done();
+        });
+      });
+    navigator.locks.request('dialai-leader', { signal }, leads).catch(() => {});
+  };
+  addEventListener('pagehide', () => asleep.abort());
+  addEventListener('pageshow', (e) => e.persisted && want());
+  want();
   return (ask) => {
     if (ask.kind === 'hello') token = ask.token;
     if (hub) hear(own, ask);

@@ -26,11 +26,11 @@ class Live {
       const say = this.#say;
       void navigator.locks?.request(lock, () => (say({ kind: 'hello', token: this.#token, lock }), new Promise(() => {}))); // not before it is held: whoever gets it takes this tab to be gone
       for (const topic of this.#followers.keys()) this.#say({ kind: 'follow', topic }); // asked for before there was anybody to ask
+      addEventListener('pagehide', () => say({ kind: 'bye' }));
+      addEventListener('pageshow', (e) => {
+        if (e.persisted) for (const topic of this.#followers.keys()) say({ kind: 'follow', topic, again: true });
+      });
     } else this.#say({ kind: 'hello', token });
-    addEventListener('pagehide', () => this.#say?.({ kind: 'bye' }), { once: true });
-    addEventListener('pageshow', (e) => {
-      if (e.persisted) for (const topic of this.#followers.keys()) this.#say?.({ kind: 'follow', topic });
-    });
   }
 
   /** Follows a stream until what it returns is called. */

@@ -106,6 +106,11 @@ class Account {
     return mine.includes('*') ? humans : humans.filter((h) => mine.includes(h));
   }
 
+  /** Whether what these humans may review concerns who has signed in: of who may not rule all does. */
+  concerns(humans: string[]): boolean {
+    return !this.may('rule') || this.couldSpeakAs(humans).length > 0;
+  }
+
   /** The human as whom lists are looked at: the only one that the key names, else nobody. */
   get viewer(): string {
     const mine = this.about?.caller.humans ?? [];

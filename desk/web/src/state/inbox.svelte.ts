@@ -92,7 +92,7 @@ class Inbox {
         call<List<ReviewItem>>('GET', '/v1/reviews' + query({ human: account.viewer, limit: counted }), undefined, { signal }),
       ]);
       this.beyond = more?.items.length ?? 0;
-      this.reviews = new Set(reviews.items.map((r) => r.questionId));
+      this.reviews = new Set(reviews.items.filter((r) => account.concerns(r.humans)).map((r) => r.questionId));
     } catch {
       // the page says what does not work
     }
@@ -166,7 +166,7 @@ class Inbox {
         this.finish(e.questionId);
         break;
       case 'review.opened':
-        this.reviews = new Set(this.reviews).add(e.questionId);
+        if (e.review && account.concerns(e.review.humans)) this.reviews = new Set(this.reviews).add(e.questionId);
         break;
       case 'review.closed':
         this.reviews = new Set([...this.reviews].filter((id) => id !== e.questionId));
