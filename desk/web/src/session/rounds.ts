@@ -16,6 +16,7 @@ export interface Ask {
   answer: '' | 'proposed' | 'failed' | 'late' | 'withheld';
   transition: string;
   reasoning: string;
+  payload: unknown;
   code: string;
   human: boolean;
   costUSD: unknown;
@@ -58,7 +59,7 @@ export interface Attempt {
   verdicts: Verdict[];
   gates: Gate[];
   human?: { code: string; reason: string; at: string };
-  words: { who: string; transition: string }[]; // rulings that wait for others
+  words: { who: string; transition: string; payload: unknown }[]; // rulings that wait for others
   notes: Happened[];
   notices: string[];
   gaps: number[]; // spans of more than an hour in which nothing happened
@@ -77,6 +78,7 @@ export interface Round {
   transition: string;
   to: string;
   by: string;
+  payload: unknown;
   human: boolean;
   texts: boolean; // its events came with theirs
   gap: number; // how long nothing had happened before it, if that was long
@@ -111,7 +113,7 @@ export function roundsOf(events: LogEvent[], known: Known): Round[] {
     before = at;
     if (e.kind === 'round_opened') {
       if (!round || round.executed) {
-        round = { number: 0, state: '', attempts: [], first: e.seq, last: e.seq, at: e.at, until: e.at, due: '', executed: false, transition: '', to: '', by: '', human: false, texts: false, gap };
+        round = { number: 0, state: '', attempts: [], first: e.seq, last: e.seq, at: e.at, until: e.at, due: '', executed: false, transition: '', to: '', by: '', payload: undefined, human: false, texts: false, gap };
         rounds.push(round);
       } else if (attempt && gap) attempt.gaps.push(gap);
       round.texts = text(d, 'roundId') !== '';
@@ -151,14 +153,14 @@ function add(round: Round, attempt: Attempt, e: LogEvent, d: Data): void {
         }
         attempt.asks.push({
           n, who: text(a, 'specialistId'), mode: text(a, 'mode'), role: text(a, 'role'), at: e.at, deadline: text(a, 'deadline'), shadow: a.shadow === true, wave: attempt.waves,
-          answer: '', transition: '', reasoning: '', code: '', human: false, costUSD: undefined,
+          answer: '', transition: '', reasoning: '', payload: undefined, code: '', human: false, costUSD: undefined,
         });
       }
       return;
     }
     case 'proposed': {
       const ask = answered(attempt, d, e);
-      [ask.answer, ask.transition, ask.reasoning, ask.human] = ['proposed', text(d, 'transitionName'), text(d, 'reasoning'), d.isHuman === true];
+      [ask.answer, ask.transition, ask.reasoning, ask.payload, ask.human] = ['proposed', text(d, 'transitionName'), text(d, 'reasoning'), d.metaJson, d.isHuman === true];
       return;
     }
     case 'ask_failed': {
@@ -188,10 +190,11 @@ function add(round: Round, attempt: Attempt, e: LogEvent, d: Data): void {
       attempt.human = { code: text(d, 'code'), reason: text(d, 'reason'), at: e.at };
       return;
     case 'ruled':
-      attempt.words = [...attempt.words.filter((w) => w.who !== text(d, 'specialistId') || w.who === ''), { who: text(d, 'specialistId'), transition: text(d, 'transitionName') }];
+      attempt.words = [...attempt.words.filter((w) => w.who !== text(d, 'specialistId') || w.who === ''), { who: text(d, 'specialistId'), transition: text(d, 'transitionName'), payload: d.metaJson }];
       return;
     case 'executed':
       [round.executed, round.transition, round.to, round.by, round.human] = [true, text(d, 'transitionName'), text(d, 'toState'), text(d, 'specialistId'), d.isHuman === true];
+      round.payload = d.metaJson;
       round.state = text(d, 'fromState') || round.state;
       return;
     case 'ended':
@@ -217,7 +220,7 @@ function answered(attempt: Attempt, d: Data, e: LogEvent): Ask {
   const who = text(d, 'specialistId');
   let ask = n === undefined ? attempt.asks.find((a) => a.who === who && who !== '' && a.role === '') : attempt.asks.find((a) => a.n === n);
   if (!ask) {
-    ask = { n: n ?? 0, who, mode: text(d, 'mode'), role: text(d, 'role'), at: e.at, deadline: '', shadow: false, wave: 0, answer: '', transition: '', reasoning: '', code: '', human: false, costUSD: undefined };
+    ask = { n: n ?? 0, who, mode: text(d, 'mode'), role: text(d, 'role'), at: e.at, deadline: '', shadow: false, wave: 0, answer: '', transition: '', reasoning: '', payload: undefined, code: '', human: false, costUSD: undefined };
     attempt.asks.push(ask);
   }
   ask.costUSD = d.costUSD;
@@ -256,6 +259,7 @@ function fill(rounds: Round[], known: Known): void {
       r.transition ||= h.transitionName;
       r.to ||= h.toState;
       r.by ||= h.specialistId ?? '';
+      r.payload ??= h.metaJson;
       r.human ||= h.isHuman;
       const last = r.attempts.at(-1);
       if (last) last.roundId ||= h.roundId;
