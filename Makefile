@@ -47,3 +47,4 @@ check: lint test race fuzz ## everything CI checks
 
 bench: ## run the benchmarks (docs/performance.md says how to read them)
 	go test -run '^$$' -bench . -benchtime 2s ./bench ./guard ./internal/spend
+	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./desk

@@ -288,7 +288,7 @@ func stormed(s *desktest.Server, p *desktest.Page, list []desktest.Session) (lon
 	if testing.Short() {
 		span = 2 * time.Second
 	}
-	storm(s, list, span/6)
+	storm(s, list, span/3)
 	p.Settled()
 	desktest.Eval[bool](p, `(globalThis.longest = 0, new PerformanceObserver((l) => l.getEntries().forEach((e) => (globalThis.longest = Math.max(longest, e.duration)))).observe({ type: "longtask" }), true)`)
 	before := p.Heap()

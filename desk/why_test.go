@@ -65,27 +65,42 @@ func TestWhy(t *testing.T) {
 	p.Says(fmt.Sprintf("✓ %d step", len(why.Gates)))
 }
 
-// TestWhyMargin: where votes are counted the page says on which side of its threshold the margin is.
-func TestWhyMargin(t *testing.T) {
+// TestWhyCompared: the page says on which side of its threshold a round is: the margin where votes are
+// counted, the probability where they are weighed by what is known of each.
+func TestWhyCompared(t *testing.T) {
 	s := desktest.Serve(t)
-	for _, threshold := range []string{"0.01", "1"} {
-		m := desktest.Machine{Name: "bar " + threshold, State: `"consensusThreshold":` + threshold}
-		both := func(rob string) desktest.Session {
-			return s.Start(m.JSON(), `{"n":1}`, desktest.Proposed("bot", "pay", ""), desktest.Proposed("rob", rob, ""))
+	for _, arbiter := range []string{"alignmentMargin", "bayes"} {
+		for _, threshold := range []string{"0.01", "1"} {
+			m := desktest.Machine{Name: arbiter + " " + threshold, State: `"consensusThreshold":` + threshold}
+			both := func(rob string) desktest.Session {
+				return s.Start(strings.Replace(m.JSON(), `"alignmentMargin"}`, `"`+arbiter+`"}`, 1), `{"n":1}`, desktest.Proposed("bot", "pay", ""), desktest.Proposed("rob", rob, ""))
+			}
+			for _, rob := range []string{"pay", "refuse"} { // both are right, and then bot is more often
+				if v := both(rob); v.Status == "needs_human" {
+					s.Decide("carol", v.SessionID, "pay")
+				}
+			}
+			v := both("refuse")
+			var why struct {
+				Verdict struct {
+					Margin, Threshold float64
+					Judgement         struct {
+						P         []float64
+						Threshold float64
+					}
+				}
+			}
+			s.Call("root", 200, "GET", "/v1/sessions/"+v.SessionID+"/explain", "", &why)
+			has, bar, says := why.Verdict.Margin, why.Verdict.Threshold, "margin %.2f %s %.2f"
+			if arbiter == "bayes" {
+				has, bar, says = slices.Max(why.Verdict.Judgement.P), why.Verdict.Judgement.Threshold, "p %.2f %s τ %.2f"
+			}
+			if (has >= bar) != (threshold == "0.01") {
+				t.Errorf("%s: it is %v of %v", m.Name, has, bar)
+			}
+			p := desktest.Open(s, "olga", "/desk/sessions/"+v.SessionID)
+			p.Says(fmt.Sprintf(says, has, map[bool]string{true: "≥", false: "<"}[has >= bar], bar))
 		}
-		s.Decide("carol", both("pay").SessionID, "pay") // both are right,
-		s.Decide("carol", both("refuse").SessionID, "pay")
-		v := both("refuse") // and then bot is more often
-		var why struct {
-			Verdict struct{ Margin, Threshold float64 }
-		}
-		s.Call("root", 200, "GET", "/v1/sessions/"+v.SessionID+"/explain", "", &why)
-		above := why.Verdict.Margin >= why.Verdict.Threshold
-		if above != (threshold == "0.01") {
-			t.Errorf("the margin is %v of %v", why.Verdict.Margin, why.Verdict.Threshold)
-		}
-		p := desktest.Open(s, "olga", "/desk/sessions/"+v.SessionID)
-		p.Says(fmt.Sprintf("margin %.2f %s %.2f", why.Verdict.Margin, map[bool]string{true: "≥", false: "<"}[above], why.Verdict.Threshold))
 	}
 }
 

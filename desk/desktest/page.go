@@ -223,7 +223,9 @@ func (p *Page) Visit(path string) {
 // Go is [Page.Visit] of what may be no page of the desk.
 func (p *Page) Go(path string) {
 	p.Helper()
-	if err := chromedp.Do(p.ctx, chromedp.Navigate(p.server.URL+path)); err != nil {
+	ctx, cancel := context.WithTimeout(p.ctx, 3*patience) // it may wait for a connection
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Navigate(p.server.URL+path)); err != nil {
 		p.Fatalf("%s: %v", path, err)
 	}
 }
