@@ -49,7 +49,9 @@ func TestSkipAndClaim(t *testing.T) {
 	}
 	d := desktest.Open(s, "dave", question(list[0]))
 	d.Says("carol is at it")
-	d.Press("1", "Ctrl+Enter") // a claim is advice
+	d.Press("1")
+	d.Wait(`!document.querySelector("article button.main").disabled`) // a claim is advice
+	d.Press("Ctrl+Enter")
 	d.Wait(`document.querySelector("[data-outcome]")`)
 	decided(t, s, list[0].SessionID, "pay")
 	p.Press("s")
