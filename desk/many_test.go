@@ -1,6 +1,7 @@
 package desk_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/desk/desktest"
@@ -51,7 +52,7 @@ func TestSelectedOnly(t *testing.T) {
 	s.Call("root", 200, "POST", "/v1/sessions/"+list[3].SessionID+"/cancel", `{"note":"by another"}`, nil)
 	s.Call("root", 200, "POST", "/v1/sessions/"+list[3].SessionID+"/resume", `{"note":"by another"}`, nil)
 	s.Call("root", 200, "GET", "/v1/sessions/"+list[3].SessionID+"/settled?wait=20s", "", nil)
-	if said := sent("Cancel these 3 sessions", "not wanted"); len(said) != 3 || said[list[3].SessionID] != "changed meanwhile" || said[list[5].SessionID] != "cancelled" {
+	if said := sent("Cancel these 3 sessions", "not wanted"); len(said) != 3 || !strings.HasPrefix(said[list[3].SessionID], "changed meanwhile") || said[list[5].SessionID] != "cancelled" {
 		t.Errorf("the dialog says %v", said)
 	}
 	are("needs_human", "needs_human", "stopped", "needs_human", "needs_human", "stopped")
@@ -62,6 +63,9 @@ func TestSelectedOnly(t *testing.T) {
 	sent("Cancel these 2 sessions", "nor these")
 	are("stopped", "needs_human", "stopped", "needs_human", "stopped", "stopped")
 
+	for _, i := range []int{0, 2, 4, 5} { // they are taken up as they are seen
+		p.Wait(`document.querySelector("[data-session='" + %s + "']")?.innerText.includes("stopped")`, list[i].SessionID)
+	}
 	pick(5, 2)
 	p.Press("u")
 	sent("Resume these 2 sessions", "")

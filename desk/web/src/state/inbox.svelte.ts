@@ -34,6 +34,7 @@ class Inbox {
   #filters: Filters = everything;
   #loading: AbortController | undefined;
   #stop: (() => void) | undefined;
+  #meanwhile: InboxEvent[] | undefined; // what comes while a page is on its way, which may not know of it
 
   /** How many wait, as far as they are counted. */
   get count(): number {
@@ -65,6 +66,7 @@ class Inbox {
   async reload(): Promise<void> {
     this.#loading?.abort();
     const loading = (this.#loading = new AbortController());
+    const meanwhile = (this.#meanwhile = [] as InboxEvent[]);
     if (this.items.length === 0) this.phase = 'loading';
     try {
       const page = await this.#page('', loading.signal);
@@ -75,9 +77,12 @@ class Inbox {
       this.phase = 'full';
       this.problem = undefined;
       this.at = Date.now();
+      if (this.#meanwhile === meanwhile) this.#meanwhile = undefined;
+      for (const e of meanwhile) this.#heard(e, true);
       void this.#count(loading.signal);
     } catch (error) {
       if (loading.signal.aborted) return;
+      this.#meanwhile = undefined;
       this.problem = error as Error;
       if (this.items.length === 0) this.phase = 'error';
     }
@@ -151,12 +156,13 @@ class Inbox {
   }
 
   // How many there are and of which machine, to who looks elsewhere: every half minute at most.
-  #heard(e: InboxEvent): void {
+  #heard(e: InboxEvent, again = false): void {
+    this.#meanwhile?.push(e);
     switch (e.kind) {
       case 'question.opened':
         if (e.question && this.#matches(e.question) && !this.item(e.questionId)) {
           this.waiting = [...this.waiting, e.question];
-          this.opened(e.question);
+          if (!again) this.opened(e.question);
         }
         break;
       case 'question.changed':
