@@ -56,6 +56,10 @@ export function share(v: number): string {
   return v.toFixed(2).replace(/^0/, '');
 }
 
+/** A share in percent: near 0 and 100 with a digit more, and never rounded to either. */
 export function percent(v: number): string {
-  return `${Math.round(v * 100)} %`;
+  const p = v * 100;
+  const off = Math.min(p, 100 - p);
+  if (off > 0 && off < 0.05) return p < 50 ? '< 0.1 %' : '> 99.9 %';
+  return `${Number(p.toFixed(off < 10 ? 1 : 0))} %`;
 }
