@@ -90,3 +90,54 @@ func TestDryRun(t *testing.T) {
 		t.Errorf("a dry run has left %v", list.Items)
 	}
 }
+
+// TestSamples: a sample takes the place of the text, which comes back with the editor's undo.
+func TestSamples(t *testing.T) {
+	s := desktest.Serve(t)
+	p := desktest.Open(s, "root", "/desk/edit")
+	p.Says("sound")
+	p.Reach("select.samples")
+	p.Type("refund")
+	p.Says("refund-desk has 2 states and 3 transitions.")
+	if got := desktest.Eval[string](p, `document.querySelector("#file").value`); got != "refund-desk.yaml" {
+		t.Errorf("the file is called %q", got)
+	}
+	p.Reach(".text .code")
+	p.Press("Ctrl+z")
+	p.Says("refunds has 2 states and 2 transitions.")
+}
+
+// TestNewVersion: a session can be begun in an older version of its machine, with what that takes.
+func TestNewVersion(t *testing.T) {
+	s := desktest.Serve(t)
+	c, err := client.New(client.Config{BaseURL: s.URL, Key: s.Key("root")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first string
+	for i, m := range []desktest.Machine{alone, {Name: "alone", Voters: "none", Prompt: `"Another question?"`}} {
+		made, err := c.Publish(t.Context(), "alone", []byte(m.JSON()), first)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		if first == "" {
+			first = made.MachineDigest
+		}
+	}
+	p := desktest.Open(s, "root", "/desk/sessions?machine=alone")
+	p.Press("n")
+	p.Wait(`document.querySelectorAll("dialog[open] select").length === 2`)
+	p.Reach("dialog label:nth-of-type(2) select")
+	p.Press("ArrowDown")
+	p.Wait(`document.querySelectorAll("dialog select")[1].value === %s`, first)
+	p.Reach("dialog textarea")
+	p.Type(`{"n":1}`)
+	p.Reach("dialog button.main")
+	p.Press("Enter")
+	p.Wait(`location.pathname.startsWith("/desk/sessions/")`)
+	id := strings.TrimPrefix(p.Path(), "/desk/sessions/")
+	var begun struct{ MachineDigest string }
+	if s.Call("root", 200, "GET", "/v1/sessions/"+id, "", &begun); begun.MachineDigest != first {
+		t.Errorf("the session has the version %s, want %s", begun.MachineDigest, first)
+	}
+}

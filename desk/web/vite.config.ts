@@ -23,6 +23,9 @@ function sources(): Plugin {
     closeBundle() {
       add('');
       sums['openapi.json'] = createHash('sha256').update(readFileSync(join(root, '../../docs/openapi.json'))).digest('hex');
+      for (const name of readdirSync(join(root, '../../machines')).sort()) {
+        if (/\.(json|yaml)$/.test(name)) sums['machines/' + name] = createHash('sha256').update(readFileSync(join(root, '../../machines', name))).digest('hex');
+      }
       writeFileSync(join(root, '../dist/build.json'), JSON.stringify(sums, null, 1) + '\n');
     },
   };
