@@ -63,3 +63,17 @@ func TestTrustCSV(t *testing.T) {
 		t.Errorf("the file has %d lines and begins %q", len(lines), lines[:2])
 	}
 }
+
+// TestTrustPoint: a point of the chart leads to the round that it is of, by keys alone.
+func TestTrustPoint(t *testing.T) {
+	s := desktest.Serve(t)
+	publish(t, s)
+	p := desktest.Open(s, "root", "/desk/machines/refund-desk/trust")
+	p.Wait(`document.querySelector("figure svg[tabindex]")`)
+	p.Reach("figure svg[tabindex]")
+	p.Press("Home", "ArrowRight")
+	p.Wait(`/\d+ of \d+/.test(document.querySelector("figcaption span").innerText)`)
+	p.Press("Enter")
+	p.Wait(`location.pathname.startsWith("/desk/sessions/") && document.querySelector("[data-round].chosen")`)
+	p.Says("Why: round 1")
+}
