@@ -11,10 +11,12 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/term"
 )
 
 // patience is how long a test waits for a program before it gives up.
@@ -104,8 +106,9 @@ func exitOf(t *testing.T, err error) int {
 // A terminal is a pseudo-terminal with the program at it.
 type terminal struct {
 	*testing.T
-	cmd *exec.Cmd
-	pty *os.File
+	cmd    *exec.Cmd
+	pty    *os.File
+	before *term.State // its modes when it was opened
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced whenever something was printed
@@ -120,11 +123,27 @@ func (h *home) terminal(out io.Writer, args ...string) *terminal {
 	h.Helper()
 	cmd := h.command(args...)
 	cmd.Stdout = out
-	file, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: cmp.Or(h.columns, 60)})
+	file, tty, err := pty.Open()
+	if err == nil {
+		err = pty.Setsize(file, &pty.Winsize{Rows: 24, Cols: cmp.Or(h.columns, 60)})
+	}
 	if err != nil {
 		h.Fatal(err)
 	}
 	t := &terminal{T: h.T, cmd: cmd, pty: file, changed: make(chan struct{})}
+	t.before = t.modes() // before the program can have changed them
+	cmd.Stdin, cmd.Stderr = tty, tty
+	if out == nil {
+		cmd.Stdout = tty
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
+	if err := cmd.Start(); err != nil {
+		h.Fatal(err)
+	}
+	tty.Close()
 	go t.read()
 	h.Cleanup(func() {
 		cmd.Process.Kill()

@@ -14,7 +14,6 @@ import (
 	"unicode"
 
 	"github.com/google/uuid"
-	"golang.org/x/term"
 )
 
 // What a faulty program cannot do without a panic.
@@ -110,13 +109,12 @@ func TestUndertakePanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := atWork(t)
 			at := h.terminal(nil, undertakeSolo...)
-			before := at.modes()
 			at.expect("THE WEAVING")
 			at.expect("Orchestrator I")
 			pid := h.pid()
 			c.fault(h, at)
 			told := afterScreen(at.ends(1))
-			at.given(before, at.text)
+			at.given(at.text)
 			id := first(t, `hint: dialai-faulty undertake --resume (\S+) goes on\n`, told)
 			for _, want := range []string{c.says, "goroutine ", "\nthe screen has failed"} {
 				if !strings.Contains(told, want) {
@@ -149,7 +147,6 @@ func (h *home) goesOn(id string) {
 func TestUndertakeLoopPanics(t *testing.T) {
 	h := atWork(t)
 	at := h.terminal(nil, undertakeSolo...)
-	before := at.modes()
 	at.expect("Orchestrator I")
 	pid := h.pid()
 	defer syscall.Kill(pid, syscall.SIGKILL)
@@ -158,18 +155,18 @@ func TestUndertakeLoopPanics(t *testing.T) {
 	id := first(t, `"sessionId":"([^"]+)"`, sessions)
 	h.file(noRandom, "")
 	h.run(0, "say", id, "hurry")
-	at.panics(before)
+	at.panics()
 	h.program = "dialai-faulty" // which panics as soon as it goes on
 	at = h.terminal(nil, "undertake", "--resume", id, "--allow", "Bash")
-	at.panics(at.modes())
+	at.panics()
 	h.goesOn(id)
 }
 
 // panics checks that the process ends by a panic, after it has given the terminal back.
-func (t *terminal) panics(before *term.State) {
+func (t *terminal) panics() {
 	t.Helper()
 	told := afterScreen(t.ends(2))
-	t.given(before, t.text)
+	t.given(t.text)
 	if !strings.Contains(told, "panic: no randomness is left") {
 		t.Errorf("it ends with %q", told)
 	}
@@ -180,11 +177,10 @@ func TestUndertakeBeginPanics(t *testing.T) {
 	h := atWork(t)
 	h.file(noRandom, "")
 	at := h.terminal(nil, slices.Concat(undertakeSolo[:2], undertakeSolo[3:])...)
-	before := at.modes()
 	at.expect("Say what is to be done")
 	at.send("Export the invoices\r")
 	told := afterScreen(at.ends(1))
-	at.given(before, at.text)
+	at.given(at.text)
 	if !strings.Contains(told, "no randomness is left") || !strings.Contains(told, "\nthe screen has failed") || strings.Contains(told, "hint:") {
 		t.Errorf("it ends with %q", told)
 	}
@@ -202,13 +198,12 @@ func TestWatchPanics(t *testing.T) {
 	h.pid()
 	h.program = "dialai-faulty"
 	watching := h.terminal(nil, "watch")
-	before := watching.modes()
 	watching.expect("Orchestrator I")
 	watching.send("\x1b[17~") // F6
 	watching.expect("LOG")
 	at.send(undrawn + "\r")
 	told := afterScreen(watching.ends(1))
-	watching.given(before, watching.text)
+	watching.given(watching.text)
 	if !strings.Contains(told, "integer divide by zero") || !strings.Contains(told, "\nthe screen has failed") {
 		t.Errorf("it ends with %q", told)
 	}

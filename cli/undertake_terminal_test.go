@@ -45,10 +45,10 @@ func (t *terminal) modes() *term.State {
 }
 
 // given checks that a terminal is given back as it was.
-func (t *terminal) given(before *term.State, text string) {
+func (t *terminal) given(text string) {
 	t.Helper()
-	if after := t.modes(); !reflect.DeepEqual(after, before) {
-		t.Errorf("the terminal's modes were %+v, and are %+v", before, after)
+	if after := t.modes(); !reflect.DeepEqual(after, t.before) {
+		t.Errorf("the terminal's modes were %+v, and are %+v", t.before, after)
 	}
 	if strings.LastIndex(text, "\x1b[?1049l") < strings.LastIndex(text, "\x1b[?1049h") || !strings.Contains(text, "\x1b[?1049h") {
 		t.Error("the other screen is not left")
@@ -63,7 +63,6 @@ func (t *terminal) given(before *term.State, text string) {
 func TestUndertakeOnTerminal(t *testing.T) {
 	h := atDesk(t)
 	at := h.terminal(nil, undertake...)
-	before := at.modes()
 	at.expect("\x1b[?1049h")
 	at.expect("ORACLE")
 	at.expect("understanding: A CSV file of the invoices")
@@ -90,7 +89,7 @@ func TestUndertakeOnTerminal(t *testing.T) {
 	watching.ends(0)
 	at.send("x")
 	text := at.ends(0)
-	at.given(before, at.text)
+	at.given(at.text)
 	if !strings.Contains(text, "fulfilled: $0.58 spent") {
 		t.Errorf("it ends with %q", text)
 	}
@@ -101,14 +100,13 @@ func TestUndertakeOnTerminal(t *testing.T) {
 func TestUndertakeLeft(t *testing.T) {
 	h := atDesk(t)
 	at := h.terminal(nil, undertake...)
-	before := at.modes()
 	at.expect("YOUR MOVE")
 	at.send("\x03")
 	at.expect("DEPARTURE")
 	at.expect("goes on.")
 	at.send("\x03")
 	text := at.ends(130)
-	at.given(before, at.text)
+	at.given(at.text)
 	if !strings.Contains(text, "dialai undertake --resume ") {
 		t.Errorf("it ends with %q", text)
 	}
@@ -118,13 +116,12 @@ func TestUndertakeLeft(t *testing.T) {
 			continue
 		}
 		at = h.terminal(nil, resume...)
-		before = at.modes()
 		at.expect("YOUR MOVE")
 		if err := at.cmd.Process.Signal(end); err != nil {
 			t.Fatal(err)
 		}
 		at.ends(130)
-		at.given(before, at.text)
+		at.given(at.text)
 	}
 	at = h.terminal(nil, append(resume, "--plain")...)
 	at.expect("awaiting_assent your move")

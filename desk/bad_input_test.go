@@ -37,7 +37,7 @@ func TestLargeMachine(t *testing.T) {
 	p.Press("1")
 	p.Reach("fieldset input:not([type=radio])")
 	p.Type("払255")
-	p.Wait(`document.querySelectorAll("[data-choice]").length === 1`)
+	p.Wait(`document.querySelectorAll("[data-choice]").length === 2 && document.querySelectorAll("[data-choice]")[0].querySelector("input").checked`)
 	narrow(p, "the question")
 	for _, path := range []string{"/desk/sessions", "/desk/sessions/" + v.SessionID, "/desk/machines/" + m.Name} {
 		p.Visit(path)

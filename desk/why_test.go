@@ -112,6 +112,7 @@ func TestChartAsTable(t *testing.T) {
 	var history struct {
 		Items []struct {
 			Specialist string
+			Marks      []any
 			Points     []struct {
 				Trust, Low, High float64
 				Index, K, N      int
@@ -135,8 +136,8 @@ func TestChartAsTable(t *testing.T) {
 		p.Press("Enter")
 		p.Wait(figure+`.querySelector("table")`, of.Specialist)
 		rows := desktest.Eval[[]string](p, figure+`.innerText.split("\n").length > 0 && [...`+figure+`.querySelectorAll("tbody tr")].map((r) => [...r.cells].map((c) => c.innerText).join("|"))`, of.Specialist, of.Specialist)
-		if len(rows) != len(of.Points) {
-			t.Errorf("%s has %d points, and the table %d rows", of.Specialist, len(of.Points), len(rows))
+		if len(rows) != len(of.Points)+len(of.Marks) {
+			t.Errorf("%s has %d points and %d marks, and the table %d rows", of.Specialist, len(of.Points), len(of.Marks), len(rows))
 			continue
 		}
 		for i, point := range of.Points {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/cdp"
@@ -332,7 +333,7 @@ func (p *Page) Text() string {
 }
 
 // names are those of keys that write nothing.
-var names = map[string]string{"Enter": kb.Enter, "Escape": kb.Escape, "Tab": kb.Tab, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp, "Space": " ", "Backspace": kb.Backspace, "End": kb.End, "Home": kb.Home}
+var names = map[string]string{"Enter": kb.Enter, "Escape": kb.Escape, "Tab": kb.Tab, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp, "Space": " ", "Backspace": kb.Backspace, "End": kb.End, "Home": kb.Home, "ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "F8": kb.F8}
 
 // Press presses keys, one after the other, by their names: a, 1, Enter, Shift+ArrowDown.
 func (p *Page) Press(keys ...string) {
@@ -346,6 +347,8 @@ func (p *Page) Press(keys ...string) {
 		}
 		if name, has := names[key]; has {
 			key = name
+		} else if utf8.RuneCountInString(key) > 1 {
+			p.Fatalf("no key is called %q", key)
 		}
 		p.key(key, modifiers...)
 	}

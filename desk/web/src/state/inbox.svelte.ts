@@ -25,7 +25,7 @@ class Inbox {
   waiting = $state.raw<Item[]>([]); // not in the list yet
   done = $state<Record<string, true>>({});
   cursor = $state('');
-  beyond = $state(0); // questions behind the last page, as far as they are counted
+  #all = $state.raw<ReadonlySet<string>>(new Set()); // what waits, without filters, as far as it is counted
   reviews = $state.raw<ReadonlySet<string>>(new Set()); // rounds to look at again, as far as they are counted
   phase = $state<'loading' | 'error' | 'full'>('loading');
   problem = $state<Error>();
@@ -38,7 +38,7 @@ class Inbox {
 
   /** How many wait, as far as they are counted. */
   get count(): number {
-    return this.phase === 'full' ? this.items.filter((i) => !this.done[i.questionId]).length + this.waiting.length + this.beyond : 0;
+    return this.#all.size;
   }
 
   /** Loads the first page, and follows what comes. */
@@ -92,11 +92,11 @@ class Inbox {
   // How many there are, for the names of the pages: [counted] and more are not told apart.
   async #count(signal: AbortSignal): Promise<void> {
     try {
-      const [more, reviews] = await Promise.all([
-        this.cursor ? this.#page(this.cursor, signal, counted - this.items.length) : undefined,
+      const [all, reviews] = await Promise.all([
+        call<List<Item>>('GET', '/v1/inbox' + query({ human: account.viewer, limit: counted }), undefined, { signal }),
         call<List<ReviewItem>>('GET', '/v1/reviews' + query({ human: account.viewer, limit: counted }), undefined, { signal }),
       ]);
-      this.beyond = more?.items.length ?? 0;
+      this.#all = new Set(all.items.map((i) => i.questionId));
       this.reviews = new Set(reviews.items.filter((r) => account.concerns(r.humans)).map((r) => r.questionId));
     } catch {
       // the page says what does not work
@@ -109,14 +109,13 @@ class Inbox {
     const have = new Set(this.items.map((i) => i.questionId));
     this.items = [...this.items, ...page.items.filter((i) => !have.has(i.questionId))];
     this.cursor = page.nextCursor ?? '';
-    this.beyond = Math.max(0, this.beyond - page.items.length);
     this.seq++;
   }
 
-  #page(cursor: string, signal?: AbortSignal, limit = 50): Promise<List<Item>> {
+  #page(cursor: string, signal?: AbortSignal): Promise<List<Item>> {
     const { machine, state, mine } = this.#filters;
     const viewer = account.viewer;
-    return call<List<Item>>('GET', '/v1/inbox' + query({ machine, state, human: viewer, unclaimed: mine, limit, cursor }), undefined, { signal });
+    return call<List<Item>>('GET', '/v1/inbox' + query({ machine, state, human: viewer, unclaimed: mine, limit: 50, cursor }), undefined, { signal });
   }
 
   /** What came in while somebody read comes into the list, at its end. */
@@ -144,6 +143,7 @@ class Inbox {
   }
 
   finish(id: string): void {
+    this.#all = new Set([...this.#all].filter((of) => of !== id));
     const ids = [...Object.keys(this.done), id];
     this.done = Object.fromEntries(ids.filter((q, i) => i > ids.length - 99 || this.item(q)).map((q) => [q, true])); // of others nobody asks any more
     this.waiting = this.waiting.filter((i) => i.questionId !== id);
@@ -160,6 +160,7 @@ class Inbox {
     this.#meanwhile?.push(e);
     switch (e.kind) {
       case 'question.opened':
+        this.#all = new Set(this.#all).add(e.questionId);
         if (e.question && this.#matches(e.question) && !this.item(e.questionId)) {
           this.waiting = [...this.waiting, e.question];
           if (!again) this.opened(e.question);

@@ -28,7 +28,7 @@ class Keys {
 
   #pressed(e: KeyboardEvent): void {
     if (e.defaultPrevented || e.isComposing || e.altKey || e.metaKey) return;
-    const on = e.target as HTMLElement | null;
+    const on = (e.composedPath()[0] ?? e.target) as HTMLElement | null; // the editor has a root of its own
     const typing = on?.matches?.('input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable=true]') ?? false;
     let key = e.ctrlKey ? 'Ctrl+' + e.key : e.shiftKey && e.key.startsWith('Arrow') ? 'Shift+' + e.key : e.key;
     if (e.ctrlKey && key !== 'Ctrl+Enter') return;

@@ -1,0 +1,140 @@
+package desk_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/client"
+	"github.com/dialai/dialai/desk/desktest"
+)
+
+// TestManyChoices: where choices are found by typing, a digit is of the choice that it stands beside,
+// what is picked stays in sight, and Enter in the field sends nothing.
+func TestManyChoices(t *testing.T) {
+	s := desktest.Serve(t)
+	var of []string
+	for i := range 13 {
+		of = append(of, fmt.Sprintf(`"opt%02d":{"target":%q,"irreversible":false}`, i+1, []string{"paid", "refused"}[i%2]))
+	}
+	v := s.Start(desktest.Machine{Name: "many", Voters: "none", Transitions: strings.Join(of, ",")}.JSON(), `{"n":1}`)
+	p := desktest.Open(s, "carol", question(v))
+	p.Press("1")
+	p.Wait(`document.querySelector("[data-choice=opt01] input").checked`)
+	p.Reach("fieldset input[type=search]")
+	p.Type("opt11")
+	p.Wait(`document.querySelectorAll("[data-choice]").length === 2 && document.querySelector("[data-choice=opt01]") && !document.querySelector("[data-choice=opt11] kbd")`)
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-choice=opt11] input").checked`)
+	open(t, s, v.SessionID)
+	p.Press("Ctrl+Enter")
+	p.Wait(`document.querySelector("[data-outcome]")`)
+	decided(t, s, v.SessionID, "opt11")
+}
+
+// TestEditorKeys: in the editor letters are text, and F8 comes to each problem.
+func TestEditorKeys(t *testing.T) {
+	s := desktest.Serve(t)
+	p := desktest.Open(s, "root", "/desk/edit")
+	p.Says("sound")
+	p.Reach(".text .code")
+	p.Press("Ctrl+End")
+	p.Type("# original integrity? gs ? b : c")
+	text := `JSON.parse(sessionStorage["dialai.draft.edit."]).reason`
+	p.Wait(text + `.endsWith("# original integrity? gs ? b : c")`)
+	if got := p.Path(); got != "/desk/edit" || desktest.Eval[bool](p, `!!document.querySelector("dialog")`) {
+		t.Errorf("what is typed opens %s, or a dialog", got)
+	}
+	p.Press("Ctrl+Home", "Enter", "ArrowUp")
+	p.Type("foo: 1")
+	p.Press("Enter")
+	p.Type("bar: 2")
+	p.Says("2 problems")
+	line := `(() => { const r = document.querySelector(".code").shadowRoot; const lines = [...r.querySelectorAll(".cm-line")]; return lines.findIndex((l) => l.classList.contains("cm-activeLine")) + 1; })()`
+	seen := ""
+	for range 3 {
+		p.Press("F8")
+		seen += fmt.Sprint(desktest.Eval[int](p, line), " ")
+	}
+	if seen != "1 2 1 " {
+		t.Errorf("F8 comes to the lines %s, want 1 2 1", seen)
+	}
+}
+
+// TestReviewGone: an address of a review that there is not, any more, shows no other one.
+func TestReviewGone(t *testing.T) {
+	s := desktest.Serve(t)
+	s.Seed()
+	p := desktest.Open(s, "carol", "/desk/reviews")
+	p.Wait(`document.querySelector("[data-question]")`)
+	p.Visit("/desk/reviews/none.1")
+	p.Wait(`document.querySelector("[data-state=empty] a")`)
+	if desktest.Eval[bool](p, `!!document.querySelector("[data-question], [data-choice]")`) {
+		t.Error("another review is shown")
+	}
+}
+
+// TestCountsAll: how much waits is told of all questions, whatever the list is filtered by.
+func TestCountsAll(t *testing.T) {
+	s := desktest.Serve(t)
+	starts(s, alone, 2)
+	starts(s, desktest.Machine{Name: "loans", Voters: "none"}, 3)
+	p := desktest.Open(s, "carol", "/desk/inbox?machine=loans")
+	p.Wait(`document.querySelectorAll("[data-row]").length === 3 && document.querySelector("header nav .count").innerText === "5" && document.title.startsWith("(5) ")`)
+	p.Size(360, 780)
+	if desktest.Eval[bool](p, `[...document.querySelectorAll("[data-row] input")].some((e) => e.checkVisibility())`) {
+		t.Error("a telephone offers bulk")
+	}
+}
+
+// TestDraftMoved: a text that was begun from an older version says so when it is shown again, and
+// takes nothing away that nobody has compared it with.
+func TestDraftMoved(t *testing.T) {
+	s := desktest.Serve(t)
+	c, err := client.New(client.Config{BaseURL: s.URL, Key: s.Key("root")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := c.Publish(t.Context(), "alone", []byte(alone.JSON()), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := desktest.Open(s, "root", "/desk/edit?machine=alone")
+	p.Says("sound")
+	p.Reach(".text .code")
+	p.Press("Ctrl+End")
+	p.Type(" ")
+	p.Wait(`sessionStorage["dialai.draft.edit.alone"]`)
+	if _, err := c.Publish(t.Context(), "alone", []byte(desktest.Machine{Name: "alone", Voters: "none", Prompt: `"Another?"`}.JSON()), first.MachineDigest); err != nil {
+		t.Fatal(err)
+	}
+	p.Visit("/desk/settings")
+	p.Visit("/desk/edit?machine=alone")
+	p.Says("Version 2 was published after you began.")
+	p.Expect("412 /v1/machines/alone")
+	p.Says("sound")
+	p.Reach("main .bar button.main")
+	p.Press("Enter")
+	p.Reach("dialog button.main")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-state=error]")`)
+	if now, err := c.Machine(t.Context(), "alone"); err != nil || now.Version != 2 || !strings.Contains(string(now.Definition), "Another?") {
+		t.Errorf("it is version %d, %v", now.Version, err)
+	}
+}
+
+// TestDeepFacts: what is nested deeply is folded, and moves nothing off the page.
+func TestDeepFacts(t *testing.T) {
+	s := desktest.Serve(t)
+	v := s.Start(alone.JSON(), `{"n":1,"deep":`+strings.Repeat(`{"d":`, 50)+`1`+strings.Repeat(`}`, 50)+`}`)
+	p := desktest.Open(s, "carol", question(v))
+	p.Wait(`document.querySelector("[data-question] details")`)
+	for _, open := range []bool{false, true} {
+		for _, width := range []int64{1280, 360} {
+			p.Size(width, 900)
+			if got := desktest.Eval[int64](p, `(document.querySelectorAll("details").forEach((d) => (d.open = %s)), document.documentElement.scrollWidth)`, open); got > width {
+				t.Errorf("the page is %d wide in a window of %d, unfolded %v", got, width, open)
+			}
+		}
+	}
+}
