@@ -27,7 +27,7 @@ func TestSignInEnds(t *testing.T) {
 	p.Reach("input[type=password]")
 	p.Type(s.Key("carol"))
 	p.Press("Enter")
-	p.Wait(`location.pathname === %s || document.querySelector("[data-refused] a")`, question(v))
+	p.Wait(`location.pathname === %s || document.querySelector("[data-refused] a") || document.querySelector("[data-question]")?.dataset.question === %s`, question(v), v.Question.QuestionID) // where it was, told of, or shown at once
 	p.Visit(question(v))
 	p.Wait(`document.querySelector("[data-choice=refuse] input")?.checked && document.querySelector("textarea").value === "no receipt"`)
 	open(t, s, v.SessionID)

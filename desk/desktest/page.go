@@ -333,7 +333,7 @@ func (p *Page) Text() string {
 }
 
 // names are those of keys that write nothing.
-var names = map[string]string{"Enter": kb.Enter, "Escape": kb.Escape, "Tab": kb.Tab, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp, "Space": " ", "Backspace": kb.Backspace, "End": kb.End, "Home": kb.Home, "ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "F8": kb.F8}
+var names = map[string]string{"Enter": kb.Enter, "Escape": kb.Escape, "Esc": kb.Escape, "Tab": kb.Tab, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp, "Space": " ", "Backspace": kb.Backspace, "End": kb.End, "Home": kb.Home, "ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "F8": kb.F8}
 
 // Press presses keys, one after the other, by their names: a, 1, Enter, Shift+ArrowDown.
 func (p *Page) Press(keys ...string) {
