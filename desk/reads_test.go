@@ -7,7 +7,8 @@ import (
 )
 
 // TestReadsChangeNothing: whoever only looks changes nothing, at whichever page, whatever they unfold:
-// the store is the same afterwards, byte for byte. A word that is given makes it another one.
+// the store is the same afterwards, byte for byte, and so is what the server keeps beside it. A word that
+// is given, and that somebody is at a question, makes it another one.
 func TestReadsChangeNothing(t *testing.T) {
 	s := desktest.Serve(t)
 	list := s.Seed()
@@ -25,6 +26,13 @@ func TestReadsChangeNothing(t *testing.T) {
 		pages = append(pages, "/desk/machines/refund-desk"+tab, "/desk/machines/collapsing"+tab)
 	}
 	before := s.Stored()
+	// carol looks as a program does: her page would say that she is at a question.
+	for _, path := range []string{"/v1/inbox", "/v1/inbox/" + list["plain"].Question.QuestionID, "/v1/reviews", "/v1/sessions/" + list["plain"].SessionID, "/v1/sessions/" + list["plain"].SessionID + "/explain"} {
+		s.Call("carol", 200, "GET", path, "", nil)
+		if now := s.Stored(); now != before {
+			t.Fatalf("GET %s by carol has changed the store: %s, and was %s", path, now, before)
+		}
+	}
 	for _, who := range []string{"olga", "vera"} {
 		p := desktest.Open(s, who, "/desk/inbox")
 		p.Expect("404 /v1/", "403 /v1/")
@@ -42,8 +50,13 @@ func TestReadsChangeNothing(t *testing.T) {
 			}
 		}
 	}
+	s.Call("carol", 200, "PUT", "/v1/inbox/"+list["plain"].Question.QuestionID+"/claim", "{}", nil)
+	claimed := s.Stored()
+	if claimed == before {
+		t.Error("a claim has changed nothing, or the test does not see what is kept")
+	}
 	s.Decide("carol", list["plain"].SessionID, "pay")
-	if s.Stored() == before {
+	if s.Stored() == claimed {
 		t.Error("a word has changed nothing, or the test does not see what is stored")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -141,8 +142,9 @@ func (s *Server) Restart() {
 	s.start(strings.TrimPrefix(s.URL, "http://"))
 }
 
-// Stored is what the store has written, as one text that is another one after each change of it. What
-// the server remembers of itself (keys, who has signed in) is elsewhere.
+// Stored is what the store has written and what the server keeps beside it (machines, claims, jobs,
+// answers kept, webhooks), as one text that is another one after each change of it. Left out is what
+// says that somebody was there: when a key was last used, who has signed in, who has read what.
 func (s *Server) Stored() string {
 	s.Helper()
 	var all []string
@@ -152,6 +154,38 @@ func (s *Server) Stored() string {
 			s.Fatal(err)
 		}
 		all = append(all, fmt.Sprintf("%s %x", name, sha256.Sum256(text)))
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.dir, "dialai.db.control")+"?mode=ro")
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer db.Close()
+	for _, table := range []string{"receipts", "machines", "versions", "claims", "webhooks", "deliveries", "step_times", "jobs", "results", "bindings"} {
+		rows, err := db.Query("SELECT * FROM " + table)
+		if err != nil {
+			s.Fatal(err)
+		}
+		names, err := rows.Columns()
+		if err != nil {
+			s.Fatal(err)
+		}
+		row := make([]any, len(names))
+		for i := range row {
+			row[i] = new(any)
+		}
+		sum := sha256.New()
+		for rows.Next() {
+			if err := rows.Scan(row...); err != nil {
+				s.Fatal(err)
+			}
+			for _, v := range row {
+				fmt.Fprintf(sum, "%v ", *v.(*any))
+			}
+		}
+		if err := rows.Err(); err != nil {
+			s.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("%s %x", table, sum.Sum(nil)))
 	}
 	return strings.Join(all, ", ")
 }
