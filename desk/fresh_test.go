@@ -32,7 +32,8 @@ func TestManyChoices(t *testing.T) {
 	decided(t, s, v.SessionID, "opt11")
 }
 
-// TestEditorKeys: in the editor letters are text, and F8 comes to each problem.
+// TestEditorKeys: in the editor letters are text, F8 comes to each problem, and what may be written at a
+// place is offered there.
 func TestEditorKeys(t *testing.T) {
 	s := desktest.Serve(t)
 	p := desktest.Open(s, "root", "/desk/edit")
@@ -59,6 +60,8 @@ func TestEditorKeys(t *testing.T) {
 	if seen != "1 2 1 " {
 		t.Errorf("F8 comes to the lines %s, want 1 2 1", seen)
 	}
+	p.Type("init")
+	p.Wait(`(() => { const e = document.querySelector(".code").shadowRoot.querySelector(".cm-tooltip-autocomplete"); return e && e.textContent.includes("initialState") && !e.textContent.includes("prompt"); })()`)
 }
 
 // TestReviewGone: an address of a review that there is not, any more, shows no other one.

@@ -14,7 +14,7 @@ import (
 // refusals of their own form; and gates, of which there are none yet.
 
 // ownPaths begin those that are not DIAL's.
-var ownPaths = []string{"/v1", "/mcp", "/desk", "/dashboard", "/problems", "/.well-known", "/openapi", "/healthz", "/readyz", "/metrics", "/gates"}
+var ownPaths = []string{"/v1", "/mcp", "/desk", "/dashboard", "/problems", "/.well-known", "/openapi", "/machine.schema.json", "/healthz", "/readyz", "/metrics", "/gates"}
 
 // forDIAL reports whether a path is one of DIAL's.
 func forDIAL(path string) bool {

@@ -217,7 +217,7 @@ func keyless(r *http.Request) bool {
 	if path == sessionPath && r.Method == http.MethodDelete {
 		return false
 	}
-	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || strings.HasPrefix(path, "/problems/") || isCallback(path) || path == "/dashboard" || strings.HasPrefix(path, "/.well-known/") || strings.HasPrefix(path, desk.Path) || wantsPage(r)
+	return path == "/healthz" || path == "/readyz" || strings.HasPrefix(path, "/openapi") || path == "/machine.schema.json" || strings.HasPrefix(path, "/problems/") || isCallback(path) || path == "/dashboard" || strings.HasPrefix(path, "/.well-known/") || strings.HasPrefix(path, desk.Path) || wantsPage(r)
 }
 
 // authenticated finds out who calls.

@@ -389,6 +389,10 @@ func (s *Server) plain(mux *http.ServeMux) {
 		mux.HandleFunc("GET /metrics", s.serveMetrics)
 	}
 	mux.HandleFunc("GET /problems/{code}", explainProblem)
+	mux.HandleFunc("GET /machine.schema.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/schema+json")
+		w.Write(machine.FileSchema())
+	})
 	mux.HandleFunc("POST "+callbackPath, s.callback)
 	mux.HandleFunc("POST /t/{tenant}"+callbackPath, s.callback)
 	mux.HandleFunc("GET "+resourcePath, s.describeResource)

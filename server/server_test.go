@@ -319,7 +319,7 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s %s by a viewer: %d %s", route[0], route[1], r.status, r.body)
 		}
 	}
-	for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/problems/stale_round"} {
+	for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/machine.schema.json", "/problems/stale_round"} {
 		if r := d.do("", "GET", path, ""); r.status != 200 {
 			t.Errorf("%s needs a key: %d %s", path, r.status, r.body)
 		}

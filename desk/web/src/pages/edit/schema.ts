@@ -1,5 +1,7 @@
-// What may be written where, as the schema of machine files has it, which is loaded with the first
-// editor.
+import { call } from '../../api/client';
+
+// What may be written where, as the schema of machine files has it, which is asked for with the first
+// editor. Without it nothing is offered, and all else works.
 
 type Node = Record<string, unknown>;
 
@@ -10,7 +12,10 @@ export interface Offer {
 }
 
 let root: Node = {};
-void import('../../../../../schema/machine.schema.json').then((m) => (root = m.default as unknown as Node));
+void call<Node>('GET', '/machine.schema.json').then(
+  (schema) => (root = schema),
+  () => {},
+);
 
 function resolved(node: unknown): Node[] {
   if (typeof node !== 'object' || node === null) return [];
