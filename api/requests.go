@@ -333,6 +333,7 @@ type List[T any] struct {
 // A Caller is who calls, and may do what.
 type Caller struct {
 	Subject     string   `json:"subject"`
+	Name        string   `json:"name,omitempty" doc:"what people call them: the name of a key, or what an issuer says"`
 	Method      string   `json:"method" doc:"how that is known: key, local or none"`
 	Tenant      string   `json:"tenant"`
 	Permissions []string `json:"permissions"`

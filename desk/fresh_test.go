@@ -1,6 +1,7 @@
 package desk_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -62,6 +63,28 @@ func TestEditorKeys(t *testing.T) {
 	}
 	p.Type("init")
 	p.Wait(`(() => { const e = document.querySelector(".code").shadowRoot.querySelector(".cm-tooltip-autocomplete"); return e && e.textContent.includes("initialState") && !e.textContent.includes("prompt"); })()`)
+}
+
+// TestNewSession: where a machine does not say what its sessions are about, the form for a new one has
+// the members of the newest.
+func TestNewSession(t *testing.T) {
+	s := desktest.Serve(t)
+	s.Start(desktest.Machine{Name: "plain"}.JSON(), `{"amount":20,"reason":"late","paid":false}`)
+	published(s, "plain", "plain.json", desktest.Machine{Name: "plain"}.JSON())
+	p := desktest.Open(s, "root", "/desk/sessions?machine=plain")
+	p.Press("n")
+	p.Reach("#new-amount")
+	p.Type("80")
+	p.Reach("#new-reason")
+	p.Type("broken")
+	p.Reach("dialog .main")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-round]")`)
+	var made struct{ MetaJSON json.RawMessage }
+	s.Call("root", 200, "GET", "/v1/sessions/"+strings.TrimPrefix(p.Path(), "/desk/sessions/"), "", &made)
+	if string(made.MetaJSON) != `{"amount":80,"reason":"broken"}` {
+		t.Errorf("the session is about %s", made.MetaJSON)
+	}
 }
 
 // TestReviewGone: an address of a review that there is not, any more, shows no other one.

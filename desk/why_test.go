@@ -63,6 +63,11 @@ func TestWhy(t *testing.T) {
 		}
 	}
 	p.Says(fmt.Sprintf("✓ %d step", len(why.Gates)))
+
+	// Who may not see what sessions are about is told so, and what is missing; nothing is asked for in vain.
+	p = desktest.Open(s, "vera", "/desk/sessions/"+id)
+	p.Wait(`document.querySelector("[data-forbidden]")?.innerText.includes("permission payload")`)
+	p.Wait(`document.querySelector("[data-who]").innerText === "vera"`)
 }
 
 // TestWhyCompared: the page says on which side of its threshold a round is: the margin where votes are

@@ -113,7 +113,8 @@ func issuerUnavailable() *api.Error {
 
 // principal returns whom a token stands for.
 func (o *OIDC) principal(subject string, claims map[string]any) *Principal {
-	p := &Principal{Subject: "oidc:" + o.Issuer + "#" + subject, Method: "oidc"}
+	name, _ := claims["name"].(string) // of OpenID Connect Core 1.0, 5.1; that it is one they may choose does no harm
+	p := &Principal{Subject: "oidc:" + o.Issuer + "#" + subject, Name: name, Method: "oidc"}
 	human, _ := claimOf(claims, o.HumanClaim).(string)
 	for _, r := range o.Roles {
 		if tenant := cmp.Or(r.Tenant, defaultTenant); has(claimOf(claims, r.Claim), r.Value) && tenant == cmp.Or(p.Tenant, tenant) {

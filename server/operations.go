@@ -155,7 +155,7 @@ func (s *Server) about(_ context.Context, p *Principal, _ *struct{}) (*aboutAnsw
 	}
 	return &aboutAnswer{api.About{
 		Version: s.config.Version, Drives: s.config.Driver != nil,
-		Caller: api.Caller{Subject: p.Subject, Method: p.Method, Tenant: p.Tenant, Permissions: p.permissions(), Humans: humans},
+		Caller: api.Caller{Subject: p.Subject, Name: p.Name, Method: p.Method, Tenant: p.Tenant, Permissions: p.permissions(), Humans: humans},
 		Limits: api.Limits{BodyBytes: maxBody, WaitMsec: s.config.WaitMax.Milliseconds(), PageItems: maxPage},
 	}}, nil
 }

@@ -53,6 +53,7 @@ var roles = map[control.Role][]permission{
 // A Principal is somebody who calls.
 type Principal struct {
 	Subject string // such as "key:ci"; "local" is whoever can read the server's own key
+	Name    string // what people call them: that of a key, or what an issuer says; "" for none
 	Method  string // how that is known: key, oidc, cookie, local or none; elicitation or tool if a human has spoken through a client
 	Tenant  string // whose store they see; "" until they have named one, if they administer the installation
 	KeyID   string // of the stored key; "" if it is none
@@ -187,7 +188,7 @@ func Keys(store control.Store, now func() time.Time) Authenticator {
 		if key.Admit(credential, specialist.TimeOf(now())) != nil {
 			return nil, ErrUnauthenticated
 		}
-		return belonging(&Principal{Subject: "key:" + key.ID, Method: "key", KeyID: key.ID, Grants: key.Grants}, key.Tenant), nil
+		return belonging(&Principal{Subject: "key:" + key.ID, Name: key.Name, Method: "key", KeyID: key.ID, Grants: key.Grants}, key.Tenant), nil
 	})
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parse } from '../api/json';
-import { choicesOf, defaultOf, fieldOf } from './schema';
+import { choicesOf, defaultOf, fieldOf, shapeOf } from './schema';
 import { faults, same } from './valid';
 
 test('each schema has the field that is made for it', () => {
@@ -45,6 +45,18 @@ test('a value is measured as the server does', () => {
   ] as const) {
     for (const text of good.split(' ')) expect([schema, text, faults(parse(schema), parse(text))]).toEqual([schema, text, []]);
     for (const text of bad.split(' ')) expect([schema, text, faults(parse(schema), parse(text)).length > 0]).toEqual([schema, text, true]);
+  }
+});
+
+test('a form is made of the shape of a value, which fits it', () => {
+  for (const [text, fields] of [
+    ['{"n":1,"sum":2.5,"who":"ada","late":true}', 'number number text boolean'],
+    ['{"tags":["a"],"rows":[{}],"none":[],"nothing":null,"said":"a\\nb"}', 'list json json json long'],
+    ['{"at":{"in":{"deep":{"deeper":1}}},"big":9007199254740993,"__proto__":1}', 'object number number'],
+  ] as const) {
+    const [value, shape] = [parse(text), shapeOf(parse(text))];
+    expect([text, faults(shape, value)]).toEqual([text, []]);
+    expect(Object.values(shape.properties ?? {}).map((of) => fieldOf(of, 1)).join(' ')).toBe(fields);
   }
 });
 

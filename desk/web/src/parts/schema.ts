@@ -66,6 +66,23 @@ export function choicesOf(s: Schema): { value: unknown; title: string }[] {
   return [];
 }
 
+/** A schema that a value fits, and others of its shape: for a form where none is given. */
+export function shapeOf(value: unknown): Schema {
+  switch (kindOf(value)) {
+    case 'object':
+      return { type: 'object', properties: Object.fromEntries(Object.entries(value as object).map(([name, of]) => [name, shapeOf(of)])) };
+    case 'array':
+      return { type: 'array', items: shapeOf((value as unknown[])[0]) };
+    case 'string': {
+      const s = value as string;
+      return s.length > 80 || s.includes('\n') ? { type: 'string' } : { type: 'string', format: 'line' };
+    }
+    case 'null':
+      return {};
+  }
+  return { type: kindOf(value) };
+}
+
 /** What a form begins with: the defaults of the schema, and nothing else. */
 export function defaultOf(schema: unknown): unknown {
   if (kindOf(schema) !== 'object') return undefined;

@@ -181,6 +181,7 @@ function add(round: Round, attempt: Attempt, e: LogEvent, d: Data): void {
       attempt.verdicts.push(verdict(attempt, e, d));
       return;
     case 'gated':
+      if (!text(d, 'status')) return; // what it says is withheld
       attempt.gates.push({
         transition: text(d, 'transitionName'), status: text(d, 'status'),
         reasons: list(d, 'reasons').map((r) => ({ code: text(r, 'code'), message: text(r, 'message'), limit: text(r, 'limit'), observed: text(r, 'observed') })),

@@ -111,6 +111,17 @@ class Account {
     return !this.may('rule') || this.couldSpeakAs(humans).length > 0;
   }
 
+  /** What people call who has signed in. */
+  get name(): string {
+    const who = this.about?.caller;
+    return who?.name || (who?.humans.length === 1 && who.humans[0] !== '*' ? (who.humans[0] ?? '') : (who?.subject ?? ''));
+  }
+
+  /** Whom a subject stands for: oneself has a name. */
+  called(subject: string): string {
+    return subject === this.about?.caller.subject ? this.name : subject;
+  }
+
   /** The human as whom lists are looked at: the only one that the key names, else nobody. */
   get viewer(): string {
     const mine = this.about?.caller.humans ?? [];
