@@ -56,6 +56,13 @@ func TestLargeMachine(t *testing.T) {
 	if got := desktest.Eval[string](p, `JSON.stringify([new Set([...document.querySelectorAll("main svg .state rect")].map((r) => r.getAttribute("x"))).size > 5, new Set([...document.querySelectorAll("main svg .state rect")].map((r) => r.getAttribute("y"))).size > 5])`); got != `[true,true]` {
 		t.Errorf("the states are in rows and columns: %s", got)
 	}
+	// Of that many transitions those stand out that lead from the state that is chosen, or to it.
+	p.Reach(".over[aria-label=state0]")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("main svg .far")`)
+	if near := desktest.Eval[int](p, `document.querySelectorAll("main svg .edge:not(.far)").length`); near != 2 {
+		t.Errorf("%d lines stand out, want the start and that of go", near)
+	}
 	narrow(p, "the editor")
 }
 
