@@ -13,10 +13,13 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
-// All writing goes through one goroutine and one connection, since SQLite has one
-// writer. It takes what is waiting, begins a transaction, sees whether another process
+// All writing goes through one connection, since SQLite has one writer. There is no
+// goroutine that does it: whoever hands in a job while nobody commits takes the lead. It
+// takes what is waiting, begins a transaction, sees whether another process
 // has written, has each job write, sees that the files are still those that it opened,
-// and commits; only then does anybody who waits learn what became of their job.
+// and commits. Then it hands the lead to the first who came meanwhile, and only then does
+// anybody of its batch learn what became of their job. So a lone commit costs no change of
+// goroutines, and those who wait share one sync.
 //
 // A job that is refused (skipError: it lost a race, say) leaves the others of its batch
 // alone. If anything else fails the transaction is rolled back and each job is tried
@@ -26,12 +29,9 @@ import (
 
 // A committer owns the one connection that writes. Everybody who wants to
 // commit hands it a job and waits; jobs that wait together share a transaction
-// and so an fsync. It commits as soon as its queue stops growing, so a lone job
-// is never delayed.
+// and so an fsync. A lone job is never delayed.
 type committer struct {
 	conn  *sql.Conn
-	jobs  chan *job
-	done  chan struct{}
 	begin *sql.Stmt
 	end   *sql.Stmt
 	all   []*sql.Stmt // of conn
@@ -45,8 +45,12 @@ type committer struct {
 	wrote bool  // something was committed
 	gone  error // what watch found; nothing is committed any more
 
-	mu     sync.RWMutex
-	closed bool
+	mu      sync.Mutex
+	waiting []*job // handed in, and in no batch yet
+	batch   []*job // of whoever leads
+	leading bool   // somebody commits; else nobody waits
+	led     sync.Cond
+	closed  bool
 }
 
 // A job is one commit.
@@ -56,7 +60,7 @@ type job struct {
 	alone   func(ctx context.Context, conn *sql.Conn) error // in place of write: with no transaction under way
 	err     error                                           // what became of it
 	foreign bool                                            // somebody outside this process has written since the last batch
-	ready   chan struct{}
+	lead    chan bool                                       // true to lead, false when it is done
 }
 
 // errSkip wraps an error that concerns one job only: the others of its batch are
@@ -75,7 +79,8 @@ func newCommitter(ctx context.Context, db *sql.DB, path string, observe func(int
 	if err != nil {
 		return nil, err
 	}
-	c := &committer{conn: conn, observe: observe, jobs: make(chan *job, maxBatch), done: make(chan struct{})}
+	c := &committer{conn: conn, observe: observe, batch: make([]*job, 0, maxBatch)}
+	c.led.L = &c.mu
 	if err := c.prepare(ctx, prepare); err != nil {
 		c.release()
 		return nil, err
@@ -83,7 +88,6 @@ func newCommitter(ctx context.Context, db *sql.DB, path string, observe func(int
 	if path != "" {
 		c.watch = watchFiles(path)
 	}
-	go c.run()
 	return c, nil
 }
 
@@ -125,30 +129,57 @@ func (c *committer) do(j *job) error {
 	if err := j.ctx.Err(); err != nil {
 		return err
 	}
-	j.ready = make(chan struct{})
-	c.mu.RLock()
+	c.mu.Lock()
 	if c.closed {
-		c.mu.RUnlock()
+		c.mu.Unlock()
 		return errClosed
 	}
-	c.jobs <- j
-	c.mu.RUnlock()
-	<-j.ready
+	c.waiting = append(c.waiting, j)
+	lead := !c.leading
+	if lead {
+		c.leading = true
+	} else {
+		j.lead = make(chan bool, 1)
+	}
+	c.mu.Unlock()
+	if lead || <-j.lead {
+		c.lead()
+	}
 	return j.err
 }
 
-// close waits for the jobs handed in and ends the committer. It returns an error that
+// lead commits the jobs that wait, the first of which is the caller's own, and passes the lead on.
+func (c *committer) lead() {
+	batch := c.gather()
+	c.commitSafely(batch)
+	c.mu.Lock()
+	done := slices.Clone(batch[1:])
+	clear(batch)
+	if len(c.waiting) > 0 {
+		c.waiting[0].lead <- true
+	} else {
+		c.leading = false
+		c.led.Broadcast()
+	}
+	c.mu.Unlock()
+	for _, j := range done {
+		j.lead <- false
+	}
+}
+
+// close waits for the jobs handed in; none is taken any more. It returns an error that
 // wraps ErrReplaced if what was committed is gone.
 func (c *committer) close() error {
 	c.mu.Lock()
 	already := c.closed
 	c.closed = true
+	for c.leading {
+		c.led.Wait()
+	}
 	c.mu.Unlock()
 	if already {
 		return nil
 	}
-	close(c.jobs)
-	<-c.done
 	if !c.here() {
 		leaveLog(c.conn)
 	}
@@ -176,38 +207,32 @@ func (c *committer) release() {
 	c.conn.Close()
 }
 
-func (c *committer) run() {
-	defer close(c.done)
-	batch := make([]*job, 0, maxBatch)
-	for first := range c.jobs {
-		batch = append(batch[:0], first)
-		batch = c.gather(batch)
-		c.commit(batch)
-		for _, j := range batch {
-			close(j.ready)
-		}
-	}
-}
-
-// gather takes what else is waiting, until yielding brings no more.
-func (c *committer) gather(batch []*job) []*job {
-	for yielded := false; len(batch) < maxBatch; {
-		select {
-		case j, open := <-c.jobs:
-			if !open {
-				return batch
-			}
-			batch, yielded = append(batch, j), false
-			continue
-		default:
-		}
-		if yielded {
+// gather takes what waits; while that is more than one job, until yielding brings no more.
+func (c *committer) gather() []*job {
+	batch := c.batch[:0]
+	for {
+		c.mu.Lock()
+		n := min(len(c.waiting), maxBatch-len(batch))
+		batch = append(batch, c.waiting[:n]...)
+		c.waiting = slices.Delete(c.waiting, 0, n)
+		c.mu.Unlock()
+		if n == 0 || len(batch) == 1 || len(batch) == maxBatch {
 			return batch
 		}
 		runtime.Gosched()
-		yielded = true
 	}
-	return batch
+}
+
+// commitSafely commits a batch; if that panics, the batch fails, and the next one is committed.
+func (c *committer) commitSafely(batch []*job) {
+	defer func() {
+		if v := recover(); v != nil {
+			for _, j := range batch {
+				j.err = fmt.Errorf("panic while committing, so it may be stored or not: %v", v)
+			}
+		}
+	}()
+	c.commit(batch)
 }
 
 // commit writes a batch in one transaction. If that fails for a reason that may
@@ -283,8 +308,9 @@ func (c *committer) transaction(batch []*job) (err error) {
 	if _, err := c.begin.ExecContext(ctx); err != nil {
 		return translate(err)
 	}
+	committed := false
 	defer func() {
-		if err != nil {
+		if !committed { // it failed, or panics
 			c.conn.ExecContext(ctx, `ROLLBACK`)
 			err = translate(err)
 		}
@@ -312,7 +338,7 @@ func (c *committer) transaction(batch []*job) (err error) {
 	if _, err = c.end.ExecContext(ctx); err != nil {
 		return err
 	}
-	c.wrote = true
+	c.wrote, committed = true, true
 	if !c.here() {
 		return c.gone
 	}
