@@ -77,8 +77,9 @@ var ladder = map[string][]string{
 	"server":                    {"desk", "internal/jobs", "internal/lab/backtest", "internal/lab/dryrun", "internal/lab/simulate", "internal/trust", "strategies", "internal/telemetry/prom", "internal/telemetry/spans", "docs", "server/mcp", "api", "control", "driver", "exact", "explain", "guard", "internal/graph", "internal/guardlog", "internal/issuer", "internal/jsontext", "internal/lru", "internal/packs", "internal/seal", "machine", "notify", "report", "runner", "server/internal/params", "session", "specialist", "store", "webhook", "internal/text"},
 	"internal/issuer":           {},
 	"driver":                    {"control", "internal/lru", "specialist", "session", "runner"},
+	"store/internal/pack":       {},
 	"store/internal/projection": {"internal/trust", "machine", "session", "specialist"},
-	"store":                     {"control", "store/internal/projection", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
+	"store":                     {"control", "store/internal/pack", "store/internal/projection", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
 	"store/storetest":           {"control", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
 	"internal/lab/backtest":     {"internal/collapse", "internal/planning", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "report"},
 	"internal/lab/simulate":     {"internal/planning", "exact", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
@@ -188,6 +189,7 @@ var homes = map[string]string{
 	"github.com/cenkalti/backoff/v5":         "webhook",
 	"modernc.org/sqlite":                     "store",
 	"github.com/pressly/goose/v3":            "store/migrations.go",
+	"github.com/klauspost/compress":          "store/internal/pack",
 	"github.com/gofrs/flock":                 "store internal/proxy/log.go undertaking/treelock.go undertaking/worktree.go",
 	"github.com/modelcontextprotocol/go-sdk": "internal/proxy server/mcp",
 	"github.com/spf13/cobra":                 "cli cli/internal/agents cli/internal/command cli/internal/guards cli/internal/remote cli/internal/serving",
@@ -207,7 +209,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "internal/jsontext", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "control", "store/internal/projection", "internal/graph"}
+var pure = []string{"exact", "internal/jsontext", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "control", "store/internal/pack", "store/internal/projection", "internal/graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

@@ -48,6 +48,7 @@ type VerifyJob struct {
 // A RebuildJob says how the store is written anew.
 type RebuildJob struct {
 	AcceptCut bool `json:"acceptCut,omitempty" doc:"of rebuild: take logs as they are even if their end was cut off"`
+	Repack    bool `json:"repack,omitempty" doc:"of rebuild: pack the events that stand in the logs as JSON"`
 }
 
 // A SimulateJob says what is played.

@@ -148,6 +148,14 @@ func BenchmarkSQLite(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			size := func() int64 {
+				_, size, err := s.Status(context.Background())
+				if err != nil {
+					b.Fatal(err)
+				}
+				return size
+			}
+			empty, written := size(), 0
 			defer s.Close()
 			m := loop(b, 3, 0)
 			r := engine(b, s, m)
@@ -160,12 +168,15 @@ func BenchmarkSQLite(b *testing.B) {
 				after := raw.run(c.sessions, c.each)
 				ratios = append(ratios, rate/((before+after)/2))
 				used += each
+				written += c.each
 				if c.sessions > 1 {
 					alone, _ := sqliteRounds(b, r, m, 1, 200)
 					single = append(single, rate/alone)
+					written += 200
 				}
 			}
 			b.ReportMetric(median(ratios), "x-raw")
+			b.ReportMetric(float64(size()-empty)/float64(written), "B/transition")
 			b.ReportMetric(float64(used.Microseconds())/float64(len(ratios)), "cpu-µs/transition")
 			if single != nil {
 				b.ReportMetric(median(single), "x-one-session")

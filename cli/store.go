@@ -27,7 +27,7 @@ what proves later that nothing was set back.`,
 		Example: `  dialai store verify
   dialai store rebuild --store ./old.db`,
 	}
-	var acceptCut bool
+	var job api.NewJob
 	rebuild := &cobra.Command{
 		Use: "rebuild", Short: "Rebuild all tables from the logs",
 		Long: `Write everything anew that follows from the logs: sessions, alignment, exemplars,
@@ -39,9 +39,9 @@ dialai serve carries the sessions on it is refused: end that, or start it with
 --drive off.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			job := api.NewJob{Kind: "rebuild", RebuildJob: api.RebuildJob{AcceptCut: acceptCut}}
+			job.Kind = "rebuild"
 			return a.maintain(cmd.Context(), command.Writes, "rebuilt", job, func(ctx context.Context, s *store.SQLite) (store.Report, error) {
-				report, err := s.Rebuild(ctx, session.NewPrograms(), acceptCut)
+				report, err := s.Rebuild(ctx, session.NewPrograms(), store.RebuildOptions{AcceptCut: job.AcceptCut, Repack: job.Repack})
 				if errors.Is(err, store.ErrDriven) {
 					err = command.Hinted(err, "end that dialai serve, or start it with --drive off, and rebuild then")
 				}
@@ -49,7 +49,8 @@ dialai serve carries the sessions on it is refused: end that, or start it with
 			})
 		},
 	}
-	rebuild.Flags().BoolVar(&acceptCut, "accept-cut", false, "take logs as they are even if their end was cut off")
+	rebuild.Flags().BoolVar(&job.AcceptCut, "accept-cut", false, "take logs as they are even if their end was cut off")
+	rebuild.Flags().BoolVar(&job.Repack, "repack", false, "pack the events that a store with pack=off has kept as JSON")
 	cmd.AddCommand(a.storeHeadCommand(), rebuild, a.storeStatusCommand(), a.storeVerifyCommand())
 	return cmd
 }
@@ -176,7 +177,7 @@ func (a *app) withStore(ctx context.Context, does command.Access, do func(contex
 	if err := a.Present(path); err != nil {
 		return err
 	}
-	s, err := command.OpenSQLite(ctx, path, does)
+	s, err := a.OpenSQLite(ctx, path, does)
 	if err != nil {
 		return err
 	}
@@ -248,7 +249,7 @@ each in a transaction of its own. Opening a store does the same.`,
 			}
 			var applied []string
 			if path != "" {
-				if applied, err = store.Migrate(cmd.Context(), path); err != nil {
+				if applied, err = store.Migrate(cmd.Context(), path, store.SQLiteOptions{Migrating: a.Migrating()}); err != nil {
 					return err
 				}
 			}

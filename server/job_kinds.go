@@ -240,7 +240,7 @@ func (s *Server) storeTask(p *Principal, in *api.NewJob) (*task, error) {
 			return nil, errDriven()
 		}
 		do = func(ctx context.Context) (store.Report, error) {
-			r, err := file.Rebuild(ctx, session.NewPrograms(), in.AcceptCut)
+			r, err := file.Rebuild(ctx, session.NewPrograms(), store.RebuildOptions{AcceptCut: in.AcceptCut, Repack: in.Repack})
 			if errors.Is(err, store.ErrDriven) {
 				err = errDriven()
 			}

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
 )
 
@@ -91,13 +92,15 @@ type pending struct {
 	defined bool // the definition is known to be stored
 	args    []any
 	head    []byte // Record.Hash
+	packed  []byte // Record.Events, as they are stored
+	stored  []byte // packed, or Record.Events themselves
 }
 
 // release gives a pending, and its buffers, back.
 func (p *pending) release() {
-	*p = pending{Rows: projection.Rows{Record: projection.Record{StoredRecord: session.StoredRecord{Events: p.Record.Events[:0]}}}, args: p.args[:0]}
+	*p = pending{Rows: projection.Rows{Record: projection.Record{StoredRecord: session.StoredRecord{Events: p.Record.Events[:0]}}}, args: p.args[:0], packed: p.packed[:0]}
 	if cap(p.Record.Events) > maxBuffer {
-		p.Record.Events = nil
+		p.Record.Events, p.packed = nil, nil
 	}
 	changes.Put(p)
 }
@@ -121,6 +124,10 @@ func (s *SQLite) Commit(ctx context.Context, c *session.Change) (err error) {
 	defer p.release() // the job is done with it
 	if p.Rows, err = projection.Of(c, prev, p.Record.Events); err != nil {
 		return err
+	}
+	if p.stored = p.Record.Events; !s.plain {
+		p.packed = pack.Append(p.packed, p.Record.Events)
+		p.stored = p.packed
 	}
 	s.lookUp(p, c)
 	j := &job{ctx: ctx, write: func(ctx context.Context) error { return p.write(ctx, &s.stmts) }}
@@ -176,7 +183,7 @@ func (p *pending) write(ctx context.Context, st *statements) error {
 	if r.Decides {
 		decides = p.machine
 	}
-	logged, err := st.insertLog.ExecContext(ctx, p.row, r.First, decides, r.At, text(r.Events), r.Prev[:], r.Hash[:])
+	logged, err := st.insertLog.ExecContext(ctx, p.row, r.First, decides, r.At, p.stored, r.Hash[:])
 	if err == nil && p.Lesson != nil {
 		var id int64
 		if id, err = logged.LastInsertId(); err == nil {

@@ -2,12 +2,24 @@ package store
 
 import (
 	"context"
+	"database/sql/driver"
 	"slices"
 	"testing"
 
+	"modernc.org/sqlite"
+
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/pack"
 )
+
+func init() {
+	// What tests look at and damage is the JSON of events, however it is stored.
+	sqlite.MustRegisterDeterministicScalarFunction("unpacked", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		events, err := pack.Unpack(nil, args[0].([]byte))
+		return string(events), err
+	})
+}
 
 // WriterExec runs a statement on the connection that writes, to make it fail as
 // a full disk would.
@@ -105,4 +117,11 @@ func (c *Control) explain(t testing.TB, query string, args []any) (text string) 
 		text += detail + "\n"
 	}
 	return text
+}
+
+// CopiesAtOnce has the rows of an old log copied so many at a time, until the test ends.
+func CopiesAtOnce(t *testing.T, n int) {
+	before := copiedAtOnce
+	copiedAtOnce = n
+	t.Cleanup(func() { copiedAtOnce = before })
 }

@@ -51,6 +51,9 @@ type kind struct {
 	// after does what a migration has to do that is no SQL, in its transaction. made are
 	// the migrations that made the file before any of this.
 	after func(ctx context.Context, tx *sql.Tx, m migration, all, made []migration) error
+	// before does what takes more than one transaction, before the migration of a version; what
+	// it had done when it was interrupted it does not do again.
+	before map[int64]func(ctx context.Context, db *sql.DB, told func(done, of int64)) error
 }
 
 // open opens the file at path for what is to be written with the statements that prepare
@@ -245,7 +248,11 @@ func (s *file) migrate(ctx context.Context, o SQLiteOptions) ([]string, error) {
 	if current, err = s.fits(ctx, all); err != nil { // somebody else may have done it meanwhile
 		return nil, err
 	}
-	return s.kind.apply(ctx, s.db, all, current)
+	told := o.Migrating
+	if told == nil {
+		told = func(int64, int64) {}
+	}
+	return s.kind.apply(ctx, s.db, all, current, told)
 }
 
 // fits returns how many of the migrations have made the file. It refuses a file of

@@ -183,7 +183,7 @@ func (f *flipped) mend(rows string) error {
 	if err != nil {
 		return err
 	}
-	report, err := s.Rebuild(f.ctx, session.NewPrograms(), false)
+	report, err := s.Rebuild(f.ctx, session.NewPrograms(), store.RebuildOptions{})
 	s.Close()
 	if err != nil || report.Difference != nil {
 		return fmt.Errorf("%v, %w", report.Difference, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store"
 )
 
 // TestForksAreVerified: a file with forks, and sessions that were moved, is what its logs say, also of one that
@@ -59,7 +60,7 @@ func TestForksAreVerified(t *testing.T) {
 		if err != nil || report.Difference != nil {
 			t.Fatalf("Verify = %v (%v)", report.Difference, err)
 		}
-		if report, err = s.Rebuild(ctx, session.NewPrograms(), false); err != nil || report.Difference != nil {
+		if report, err = s.Rebuild(ctx, session.NewPrograms(), store.RebuildOptions{}); err != nil || report.Difference != nil {
 			t.Fatalf("Rebuild = %v (%v)", report.Difference, err)
 		}
 	}

@@ -26,7 +26,7 @@ func TestGoldenLogs(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".db.gz")
 		t.Run(name, func(t *testing.T) {
 			a := &aStore{T: t, ctx: t.Context(), path: unpack(t, file)}
-			_, err := store.Migrate(a.ctx, a.path)
+			_, err := store.Migrate(a.ctx, a.path, store.SQLiteOptions{})
 			a.ok(err)
 			a.with(func(_ *runner.Runner, s *store.SQLite) {
 				list, err := s.List(a.ctx, session.ListQuery{})

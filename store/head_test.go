@@ -124,7 +124,7 @@ func TestOnProgress(t *testing.T) {
 			t.Errorf("Verify told of %d of %d records; the newest is %d (%v)", done, all, newest, err)
 		}
 		done, all = 0, 0
-		_, err = s.Rebuild(a.ctx, session.NewPrograms(), false)
+		_, err = s.Rebuild(a.ctx, session.NewPrograms(), store.RebuildOptions{})
 		a.ok(err)
 		if done == 0 || done != all {
 			t.Errorf("Rebuild told of %d of %d records", done, all)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -39,7 +40,8 @@ var migrationFiles embed.FS
 var kinds = []*kind{&sessions, &controls}
 
 // sessions are the files that hold the sessions of an engine.
-var sessions = kind{name: "sessions", applicationID: sessionsID, dir: "migrations", recordedFrom: recordedFrom, after: afterSessions}
+var sessions = kind{name: "sessions", applicationID: sessionsID, dir: "migrations", recordedFrom: recordedFrom, after: afterSessions,
+	before: map[int64]func(context.Context, *sql.DB, func(done, of int64)) error{12: copyLog}}
 
 const (
 	sessionsID   = 0x6469616c // "dial" in ASCII
@@ -216,8 +218,8 @@ func objects(ctx context.Context, q querier, read func(text string) string) (map
 }
 
 // apply applies what a file of a schema lacks, each migration with its record in a
-// transaction of its own, and returns their names.
-func (k *kind) apply(ctx context.Context, db *sql.DB, all []migration, current int) ([]string, error) {
+// transaction of its own, and returns their names. told is told how far what takes long is.
+func (k *kind) apply(ctx context.Context, db *sql.DB, all []migration, current int, told func(done, of int64)) ([]string, error) {
 	made := all[:current]
 	if int64(current) < k.recordedFrom {
 		var err error
@@ -238,12 +240,26 @@ func (k *kind) apply(ctx context.Context, db *sql.DB, all []migration, current i
 	if err != nil {
 		return nil, err
 	}
-	results, err := p.Up(ctx)
 	var names []string
-	for _, r := range results {
-		names = append(names, all[r.Source.Version-1].name)
+	up := func(version int64) error {
+		results, err := p.UpTo(ctx, version)
+		for _, r := range results {
+			names = append(names, all[r.Source.Version-1].name)
+		}
+		return err
 	}
-	return names, err
+	for _, version := range slices.Sorted(maps.Keys(k.before)) {
+		if version <= int64(current) {
+			continue
+		}
+		if err := up(version - 1); err != nil {
+			return names, err
+		}
+		if err := k.before[version](ctx, db, told); err != nil {
+			return names, err
+		}
+	}
+	return names, up(int64(len(all)))
 }
 
 // afterSessions is what follows a migration of a file of sessions.

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -28,6 +29,8 @@ const sums = `0001_sessions.sql 5674e06d5d95feddc66cc7c998fe64058b1d109713f5d6ac
 0008_due.sql 7743fbce322dba54411add8147655dd3220c7c4cd94d6a8ce40d9b3e5b0df91c
 0009_started.sql e2c59176a3154b7c7da2184b99527ff42cfcc6e5564d203835f078567d1c622b
 0010_agent_log.sql 37114e69e0ffd1820b3d319116a73d545bbb10d2549ec419bde460a18114271b
+0011_packed.sql 67d056fef4d8ccb341ab36fb873307689f275525b4a7a4315e7e3f0c2103b6c3
+0012_copied.sql dbdac0f00ae0547e3b92c9d728f80bff599f8a77047ed6ee9e4da669eb97030c
 control/0001_control.sql 9321f8eaf4d88889e714721cb47b880a61bfc2e25fdafc4a43f5f899d6085cff
 control/0002_webhooks.sql 0e24caeb4a3153ed7b52c820bf1f3246a047ba2c92c4bada3a34cb69d171b743
 control/0003_step_times.sql 293cdd337158d4afac137b25f101a2ac211365ce60c787d44307a58248a90d6b
@@ -81,7 +84,7 @@ func TestOldStores(t *testing.T) {
 			a := &aStore{T: t, ctx: context.Background(), path: unpack(t, file)}
 			before := a.column(`SELECT group_concat(hex(hash)) FROM log`)
 			schema := a.column(`SELECT max(version_id) FROM goose_db_version`)
-			names, err := store.Migrate(a.ctx, a.path)
+			names, err := store.Migrate(a.ctx, a.path, store.SQLiteOptions{})
 			if now := a.column(`SELECT max(version_id) FROM goose_db_version`); err != nil || (len(names) == 0) != (schema == now) {
 				t.Errorf("from schema %s to %s, %q were migrated: %v", schema, now, names, err)
 			}
@@ -106,6 +109,81 @@ func TestOldStores(t *testing.T) {
 				t.Errorf("rebuilt, the rows are others: %s", firstDifference(rows, again))
 			}
 		})
+	}
+}
+
+// TestCopyGoesOn: a log that was being packed when its process ended is packed on by the next one; until
+// then nobody takes it for one that is whole. Each record keeps its place, its hash and its events.
+func TestCopyGoesOn(t *testing.T) {
+	store.CopiesAtOnce(t, 3)
+	for _, file := range oldStores(t) {
+		a := &aStore{T: t, ctx: context.Background(), path: unpack(t, file)}
+		const all = `SELECT group_concat(id || ' ' || session || ' ' || first || ' ' || at || ' ' || coalesce(decides, '') || ' ' || hex(hash) || ' ' || %s) FROM log`
+		before := a.column(fmt.Sprintf(all, "events"))
+		ctx, cancel := context.WithCancel(a.ctx)
+		told := [][2]int64{}
+		_, err := store.Migrate(ctx, a.path, store.SQLiteOptions{Migrating: func(done, of int64) {
+			if told = append(told, [2]int64{done, of}); len(told) == 3 {
+				cancel()
+			}
+		}})
+		if err == nil || len(told) != 3 || told[2][0] != 6 {
+			t.Fatalf("%s: ended after %v: %v", file, told, err)
+		}
+		if _, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{ReadOnly: true}); err == nil || !strings.Contains(err.Error(), "has to be migrated") {
+			t.Errorf("%s is read as it is: %v", file, err)
+		}
+		_, err = store.Migrate(a.ctx, a.path, store.SQLiteOptions{Migrating: func(done, of int64) { told = append(told, [2]int64{done, of}) }})
+		a.ok(err)
+		if told[3] != told[2] || told[len(told)-1][0] != told[0][1] || told[len(told)-1][1] != told[0][1] {
+			t.Errorf("%s: of the rest was told %v", file, told)
+		}
+		if after := a.column(fmt.Sprintf(all, "unpacked(events)")); after != before {
+			t.Errorf("%s: %s", file, firstDifference(before, after))
+		}
+		if r := a.verify(); r.Difference != nil {
+			t.Errorf("%s: %v", file, r.Difference)
+		}
+	}
+}
+
+// TestPlain: a store that is to keep JSON does, and one that is not packs what is added; either reads
+// the other's, and rebuilding packs what is not, or keeps it as it is.
+func TestPlain(t *testing.T) {
+	a := newStore(t)
+	begin := func() (n string) { return a.column(`SELECT group_concat(hex(substr(events, 1, 1)), ' ') FROM log`) }
+	packed := begin()
+	if strings.Contains(packed, "5B") || !strings.Contains(packed, "01") {
+		t.Fatalf("records begin with %s", packed)
+	}
+	s, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{Plain: true})
+	a.ok(err)
+	r, err := runner.New(runner.Config{Store: s})
+	a.ok(err)
+	a.force(r, a.ids[1])
+	a.ok(s.Close())
+	if now := begin(); now != packed+" 5B" {
+		t.Errorf("records begin with %s", now)
+	}
+	a.with(func(r *runner.Runner, _ *store.SQLite) { a.force(r, a.ids[1]) })
+	if now := begin(); now != packed+" 5B 01" {
+		t.Errorf("records begin with %s", now)
+	}
+	before := a.column(`SELECT group_concat(unpacked(events)) FROM log`)
+	if rep := a.rebuild(false); rep.Difference != nil || begin() != packed+" 5B 01" {
+		t.Errorf("rebuilt, records begin with %s: %v", begin(), rep.Difference)
+	}
+	a.with(func(_ *runner.Runner, s *store.SQLite) {
+		rep, err := s.Rebuild(a.ctx, session.NewPrograms(), store.RebuildOptions{Repack: true})
+		if a.ok(err); rep.Difference != nil {
+			t.Error(rep.Difference)
+		}
+	})
+	if now := begin(); now != packed+" 01 01" || a.column(`SELECT group_concat(unpacked(events)) FROM log`) != before {
+		t.Errorf("repacked, records begin with %s", now)
+	}
+	if rep := a.verify(); rep.Difference != nil {
+		t.Error(rep.Difference)
 	}
 }
 

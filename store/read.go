@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
 )
 
@@ -98,14 +99,14 @@ func (s *SQLite) foldOnce(ctx context.Context, f *session.Folder, id specialist.
 	}
 	var prev session.Hash
 	var last int64
-	for r, err := range stored(s.records.QueryContext(ctx, row, 0)) {
+	for r, err := range stored(s.records.QueryContext(ctx, row, 0)) { // r.Prev is the hash of the one before
 		if err != nil {
 			return nil, err
 		}
 		if r.First > sequence {
 			break // committed since the row was read
 		}
-		if r.Prev != prev || r.Hash != session.Chain(prev, id.String(), r.Events) {
+		if r.Hash != session.Chain(prev, id.String(), r.Events) {
 			return nil, damaged(fmt.Sprintf("the hash of the record at event %d is wrong; run dialai store verify", r.First))
 		}
 		events, err := f.Add(r.Events)
@@ -184,32 +185,48 @@ func (r reader) definition(ctx context.Context, digest string) ([]byte, error) {
 
 // logRows yields the log rows of a session from the one that holds the event.
 func (r reader) logRows(ctx context.Context, row, from int64) iter.Seq2[session.StoredRecord, error] {
-	return scanRecords(ctx, r.q, recordsQuery, row, from)
-}
-
-const recordsQuery = `SELECT first, events, prev, hash FROM log WHERE session=?1 AND first >=
-	coalesce((SELECT max(first) FROM log WHERE session=?1 AND first<=?2), 0) ORDER BY first`
-
-func scanRecords(ctx context.Context, db querier, query string, args ...any) iter.Seq2[session.StoredRecord, error] {
 	return func(yield func(session.StoredRecord, error) bool) {
-		stored(db.QueryContext(ctx, query, args...))(yield)
+		stored(r.q.QueryContext(ctx, recordsQuery, row, from))(yield)
 	}
 }
 
-// stored yields the records in rows.
+// recordsQuery yields the records of a session from the one that holds the event ?2, and the one before
+// that, whose hash it follows.
+const recordsQuery = `WITH start AS (SELECT coalesce(max(first), 0) AS at FROM log WHERE session=?1 AND first<=?2)
+	SELECT l.first < start.at, l.first, l.events, l.hash FROM start CROSS JOIN log l WHERE l.session=?1 AND l.first >=
+	coalesce((SELECT max(first) FROM log WHERE session=?1 AND first < start.at), 0) ORDER BY l.first`
+
+// stored yields the records of rows of [recordsQuery].
 func stored(rows *sql.Rows, err error) iter.Seq2[session.StoredRecord, error] {
 	return func(yield func(session.StoredRecord, error) bool) {
-		var first int64
-		var events, prev, hash []byte
-		for err := range scan(rows, err).into(&first, &events, &prev, &hash) {
-			r := session.StoredRecord{First: first, Events: events}
-			copy(r.Prev[:], prev)
-			copy(r.Hash[:], hash)
-			if !yield(r, err) {
+		var before bool
+		var r session.StoredRecord
+		var events, hash sql.RawBytes
+		for err := range scan(rows, err).into(&before, &r.First, &events, &hash) {
+			if r.Prev = r.Hash; err == nil {
+				copy(r.Hash[:], hash)
+				if before {
+					continue
+				}
+				r.Events, err = unpacked(nil, events, r.First)
+			}
+			if !yield(r, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// unpacked returns the events of a record that is stored, in memory of their own or in buffer's.
+func unpacked(buffer, stored []byte, first int64) ([]byte, error) {
+	events, err := pack.Unpack(buffer, stored)
+	switch {
+	case err != nil:
+		return nil, &session.CorruptError{What: fmt.Sprintf("the record at event %d", first), Problem: err.Error()}
+	case len(events) > 0 && &events[0] == &stored[0]: // which is the driver's
+		events = append(buffer[:0], events...)
+	}
+	return events, nil
 }
 
 // Records implements [session.SessionStore].
@@ -238,12 +255,15 @@ func (s *SQLite) Log(ctx context.Context, machineName string, after int64) iter.
 	return func(yield func(session.LogEntry, error) bool) {
 		var id, events sql.RawBytes
 		var e session.LogEntry
+		var buffer []byte
 		for err := range scan(s.read.QueryContext(ctx, `SELECT l.id, s.session_id, m.machine_name, l.first, l.events FROM log l CROSS JOIN sessions s ON s.id=l.session
 			CROSS JOIN machines m ON m.id=s.machine WHERE l.id>?2 AND (?1='' OR m.machine_name=?1) ORDER BY l.id`, machineName, after)).
 			into(&e.Place, &id, &e.MachineName, &e.First, &events) {
 			if err == nil {
-				e.Events = events
-				e.Session, err = session.ParseID(string(id))
+				if e.Session, err = session.ParseID(string(id)); err == nil {
+					e.Events, err = unpacked(buffer, events, e.First)
+					buffer = e.Events
+				}
 			}
 			if !yield(e, err) || err != nil {
 				return

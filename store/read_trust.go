@@ -165,8 +165,20 @@ func (s *SQLite) RosterRecords(ctx context.Context, machineName string, from int
 }
 
 func (r reader) rosterRecords(ctx context.Context, machineName string, from int64) iter.Seq2[session.StoredRecord, error] {
-	return scanRecords(ctx, r.q, `SELECT r.first, r.events, r.prev, r.hash FROM roster_log r JOIN machines m ON m.id=r.machine
-		WHERE m.machine_name=?1 AND r.first>=coalesce((SELECT max(first) FROM roster_log WHERE machine=m.id AND first<=?2), 0) ORDER BY r.first`, machineName, from)
+	return func(yield func(session.StoredRecord, error) bool) {
+		var first int64
+		var events, prev, hash []byte
+		for err := range scan(r.q.QueryContext(ctx, `SELECT r.first, r.events, r.prev, r.hash FROM roster_log r JOIN machines m ON m.id=r.machine
+			WHERE m.machine_name=?1 AND r.first>=coalesce((SELECT max(first) FROM roster_log WHERE machine=m.id AND first<=?2), 0) ORDER BY r.first`, machineName, from)).
+			into(&first, &events, &prev, &hash) {
+			r := session.StoredRecord{First: first, Events: events}
+			copy(r.Prev[:], prev)
+			copy(r.Hash[:], hash)
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 // Secret implements [session.RosterStore].

@@ -13,6 +13,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
 )
 
@@ -26,13 +27,18 @@ import (
 // ErrDriven is the error of rebuilding a store whose sessions a process carries on.
 var ErrDriven = errors.New("a process carries the sessions of the store on")
 
+// RebuildOptions say how a store is rebuilt. The zero value is fine.
+type RebuildOptions struct {
+	AcceptCut bool // ends of logs that were cut off are taken as they are
+	Repack    bool // events that stand in the logs as JSON are packed
+}
+
 // Rebuild writes everything that follows from the logs anew, indexes and free space
 // included, in one transaction. It refuses, with the difference in the report, if a log
-// or a definition is damaged; ends of logs that were cut off are taken as they are if
-// acceptCut is set. For a while it takes as much room on the disk as the store again. It
+// or a definition is damaged. For a while it takes as much room on the disk as the store again. It
 // returns [ErrDriven] if another process holds the lock of [SQLite.DriverLock], and holds it itself
 // meanwhile.
-func (s *SQLite) Rebuild(ctx context.Context, programs *session.Programs, acceptCut bool) (report Report, err error) {
+func (s *SQLite) Rebuild(ctx context.Context, programs *session.Programs, o RebuildOptions) (report Report, err error) {
 	lock, err := s.DriverLock()
 	if err != nil {
 		return report, err
@@ -44,7 +50,7 @@ func (s *SQLite) Rebuild(ctx context.Context, programs *session.Programs, accept
 		return report, ErrDriven
 	}
 	defer func() { _ = lock.Unlock() }() // it goes with the process at the latest
-	b := &rebuild{store: s, fresh: s.path + ".rebuild", programs: programs, acceptCut: acceptCut, ctx: ctx}
+	b := &rebuild{store: s, fresh: s.path + ".rebuild", programs: programs, o: o, ctx: ctx}
 	err = s.out.do(&job{ctx: ctx, alone: b.run})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,15 +60,15 @@ func (s *SQLite) Rebuild(ctx context.Context, programs *session.Programs, accept
 
 // A rebuild is the writing of all rows. It keeps the first error.
 type rebuild struct {
-	store     *SQLite
-	fresh     string // path of the new file
-	programs  *session.Programs
-	acceptCut bool
-	report    Report
-	a         *audit
-	ctx       context.Context //nolint:containedctx // of the one call it lives in
-	conn      *sql.Conn       // reads the store as main, writes the new file as fresh
-	err       error
+	store    *SQLite
+	fresh    string // path of the new file
+	programs *session.Programs
+	o        RebuildOptions
+	report   Report
+	a        *audit
+	ctx      context.Context //nolint:containedctx // of the one call it lives in
+	conn     *sql.Conn       // reads the store as main, writes the new file as fresh
+	err      error
 }
 
 // run locks the store by its writing connection, and rebuilds it.
@@ -140,7 +146,7 @@ func (b *rebuild) migrate() error {
 		return err
 	}
 	defer pool.Close()
-	_, err = sessions.apply(b.ctx, pool, all, 0)
+	_, err = sessions.apply(b.ctx, pool, all, 0, func(int64, int64) {})
 	return err
 }
 
@@ -152,7 +158,7 @@ func (b *rebuild) check(pool *sql.DB) error {
 		return err
 	}
 	defer conn.Close()
-	b.a = newAudit(reader{conn}, b.programs, !b.acceptCut)
+	b.a = newAudit(reader{conn}, b.programs, !b.o.AcceptCut)
 	b.a.progress = b.store.told()
 	err = b.a.everything(b.ctx)
 	for kind := range b.a.found {
@@ -213,8 +219,25 @@ func (b *rebuild) copyTables() {
 	} {
 		b.exec(fmt.Sprintf(`INSERT INTO fresh.%s (id, %s) SELECT id, %[2]s FROM main.%[1]s NOT INDEXED ORDER BY id`, table, strings.Join(columns, ", ")))
 	}
+	if b.o.Repack {
+		b.repack()
+	}
 	b.exec(`INSERT INTO fresh.secrets (name, value) SELECT name, value FROM main.secrets`)
 	b.exec(`INSERT INTO fresh.gaps (place, last) ` + emptyPlaces)
+}
+
+// repack packs the events that were copied as JSON.
+func (b *rebuild) repack() {
+	for last := int64(0); b.err == nil; {
+		var plain []byte
+		err := b.conn.QueryRowContext(b.ctx, `SELECT id, events FROM fresh.log WHERE id>? AND substr(events, 1, 1)=x'5b' ORDER BY id LIMIT 1`, last).Scan(&last, &plain)
+		if errors.Is(err, sql.ErrNoRows) {
+			return
+		}
+		if b.err = err; err == nil {
+			b.exec(`UPDATE fresh.log SET events=? WHERE id=?`, pack.Append(nil, plain), last)
+		}
+	}
 }
 
 // machines writes the names of machines, and definitions under them.

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store"
 )
 
 // TestRetractedIsVerified: the tables after a ruling was taken back are what the log says,
@@ -60,7 +61,7 @@ func TestRetractedIsVerified(t *testing.T) {
 		if list, err := s.Exemplars(ctx, "m", "open", 0); err != nil || len(list) != 1 {
 			t.Fatalf("there are %d exemplars (%v)", len(list), err)
 		}
-		if report, err = s.Rebuild(ctx, session.NewPrograms(), false); err != nil || report.Difference != nil {
+		if report, err = s.Rebuild(ctx, session.NewPrograms(), store.RebuildOptions{}); err != nil || report.Difference != nil {
 			t.Fatalf("Rebuild = %v (%v)", report.Difference, err)
 		}
 	}

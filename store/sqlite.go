@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -25,6 +26,7 @@ type SQLite struct {
 	mu       sync.Mutex
 	cache    cache
 	progress func(done, of int64) // of checking
+	plain    bool                 // events are stored as JSON
 }
 
 var _ session.Store = (*SQLite)(nil)
@@ -43,6 +45,14 @@ type SQLiteOptions struct {
 	// and why it failed. It must not block; nil is told nothing.
 	Observe func(commits int, took time.Duration, err error)
 
+	// Migrating is told now and then how many of how many records were written anew, while a file
+	// of an older version is brought up to date. It must return soon; nil is told nothing.
+	Migrating func(done, of int64)
+
+	// Plain stores the events of records as JSON, where they are packed else: for who wants to read
+	// the file with other programs. Either is read.
+	Plain bool
+
 	vfs string // of SQLite, for tests; empty for that of the operating system
 }
 
@@ -50,7 +60,7 @@ type SQLiteOptions struct {
 // refuses a file that is no SQLite database, one that belongs to another program,
 // and one that a newer version has migrated.
 func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, error) {
-	s := &SQLite{file: file{kind: &sessions, path: path}, cache: newCache()}
+	s := &SQLite{file: file{kind: &sessions, path: path}, cache: newCache(), plain: o.Plain}
 	if err := s.open(ctx, o, s.stmts.prepare); err != nil {
 		return nil, err
 	}
@@ -81,11 +91,11 @@ func (s *SQLite) Path() string { return s.path }
 
 // Migrate brings a file up to date and returns the names of the migrations that
 // were applied. Opening does the same.
-func Migrate(ctx context.Context, path string) ([]string, error) {
+func Migrate(ctx context.Context, path string, o SQLiteOptions) ([]string, error) {
 	if err := makeFile(path); err != nil {
 		return nil, &OpenError{path, err}
 	}
-	o := SQLiteOptions{BusyTimeout: 5 * time.Second}
+	o.BusyTimeout = cmp.Or(o.BusyTimeout, 5*time.Second)
 	db, err := openPool(path, access{busy: o.BusyTimeout}, true)
 	if err != nil {
 		return nil, &OpenError{path, err}

@@ -109,7 +109,7 @@ func (a *aStore) rebuild(acceptCut bool) (report store.Report) {
 	a.Helper()
 	a.with(func(_ *runner.Runner, s *store.SQLite) {
 		var err error
-		report, err = s.Rebuild(a.ctx, session.NewPrograms(), acceptCut)
+		report, err = s.Rebuild(a.ctx, session.NewPrograms(), store.RebuildOptions{AcceptCut: acceptCut})
 		a.ok(err)
 	})
 	return report
@@ -126,27 +126,22 @@ func TestVerifyClean(t *testing.T) {
 // it is, verify names the record, or a later one if it was a link of the chain.
 func TestVerifyFlippedByte(t *testing.T) {
 	a := newStore(t)
-	var events, prev, hash []byte
+	var events, hash []byte
 	db, err := sql.Open("sqlite", a.path)
 	a.ok(err)
 	defer db.Close()
 	const row = 5
-	a.ok(db.QueryRow(`SELECT events, prev, hash FROM log WHERE id=?`, row).Scan(&events, &prev, &hash))
+	a.ok(db.QueryRow(`SELECT events, hash FROM log WHERE id=?`, row).Scan(&events, &hash))
 	for _, c := range []struct {
 		column string
 		data   []byte
 		step   int
-	}{{"events", events, 7}, {"prev", prev, 3}, {"hash", hash, 3}} {
+	}{{"events", events, 3}, {"hash", hash, 3}} {
 		for i := 0; i < len(c.data); i += c.step * fewer {
 			flipped := append([]byte(nil), c.data...)
 			flipped[i] ^= 1
 			set := func(v []byte) {
-				query := fmt.Sprintf(`UPDATE log SET %s=? WHERE id=?`, c.column)
-				var arg any = v
-				if c.column == "events" {
-					arg = string(v)
-				}
-				_, err := db.Exec(query, arg, row)
+				_, err := db.Exec(fmt.Sprintf(`UPDATE log SET %s=? WHERE id=?`, c.column), v, row)
 				a.ok(err)
 			}
 			set(flipped)
@@ -313,7 +308,7 @@ func TestRebuildAcceptsCut(t *testing.T) {
 // altered.
 func TestLoadRefusesDamage(t *testing.T) {
 	for _, query := range []string{
-		`UPDATE log SET events=replace(events, 'go on', 'goes on') WHERE session=1 AND events LIKE '%go on%'`,
+		`UPDATE log SET events=CAST(replace(unpacked(events), 'go on', 'goes on') AS BLOB) WHERE session=1 AND unpacked(events) LIKE '%go on%'`,
 		`DELETE FROM log WHERE session=1 AND first>1`,
 		`UPDATE sessions SET sequence=sequence+1 WHERE id=1`,
 		`UPDATE sessions SET head=zeroblob(32) WHERE id=1`,
@@ -505,7 +500,7 @@ func TestMigrateOnce(t *testing.T) {
 	applied := 0
 	for range 8 {
 		wg.Go(func() {
-			names, err := store.Migrate(context.Background(), path)
+			names, err := store.Migrate(context.Background(), path, store.SQLiteOptions{})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -680,7 +675,7 @@ func TestInboxOfADamagedStore(t *testing.T) {
 // TestDamageIsSaidOnce: an error about a log does not repeat itself on its way.
 func TestDamageIsSaidOnce(t *testing.T) {
 	a := newStore(t)
-	a.exec(`UPDATE log SET events=replace(events, '"machineName":"', '"machineName":"x') WHERE session=1 AND first=1`)
+	a.exec(`UPDATE log SET events=CAST(replace(unpacked(events), '"machineName":"', '"machineName":"x') AS BLOB) WHERE session=1 AND first=1`)
 	a.with(func(r *runner.Runner, _ *store.SQLite) {
 		_, err := explain.Round(a.ctx, r, a.ids[0], "")
 		if err == nil || strings.Count(err.Error(), "is damaged") != 1 {
@@ -695,7 +690,7 @@ func TestDirectoryAsStore(t *testing.T) {
 	if _, err := store.OpenSQLite(t.Context(), dir, store.SQLiteOptions{}); err == nil || err.Error() != want {
 		t.Errorf("OpenSQLite = %v, want %s", err, want)
 	}
-	if _, err := store.Migrate(t.Context(), dir); err == nil || err.Error() != want {
+	if _, err := store.Migrate(t.Context(), dir, store.SQLiteOptions{}); err == nil || err.Error() != want {
 		t.Errorf("Migrate = %v, want %s", err, want)
 	}
 }

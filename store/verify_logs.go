@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
 )
 
@@ -134,7 +135,8 @@ func (a *audit) readRosters(ctx context.Context) error {
 type logRow struct {
 	place, session, first, at int64
 	decides                   *int64
-	events, prev, hash        []byte
+	stored, hash              []byte
+	events                    []byte // of stored
 }
 
 // beside is what should stand beside the events of a record.
@@ -152,9 +154,9 @@ func (a *audit) readLogs(ctx context.Context) error {
 	}
 	var f *folding
 	var r logRow
-	for err := range scan(a.q.QueryContext(ctx, `SELECT l.id, l.session, l.first, l.decides, l.at, l.events, l.prev, l.hash
+	for err := range scan(a.q.QueryContext(ctx, `SELECT l.id, l.session, l.first, l.decides, l.at, l.events, l.hash
 		FROM (SELECT id AS place FROM log NOT INDEXED ORDER BY session, id LIMIT -1) CROSS JOIN log l ON l.id=place`)).
-		into(&r.place, &r.session, &r.first, &r.decides, &r.at, &r.events, &r.prev, &r.hash) {
+		into(&r.place, &r.session, &r.first, &r.decides, &r.at, &r.stored, &r.hash) {
 		if err != nil {
 			return err
 		}
@@ -221,7 +223,8 @@ func (a *audit) close(f *folding) {
 // add folds one record, and returns what is wrong with it.
 func (f *folding) add(r *logRow) *Difference {
 	want := beside{first: f.sequence + 1}
-	if f.sequence == 0 {
+	var unreadable error
+	if r.events, unreadable = pack.Unpack(nil, r.stored); f.sequence == 0 {
 		f.stream = cmp.Or(sessionIDOf(r.events), f.stream)
 	}
 	bad := func(format string, args ...any) *Difference {
@@ -229,10 +232,13 @@ func (f *folding) add(r *logRow) *Difference {
 		d.Seq = want.first
 		return d
 	}
-	if string(r.prev) != string(f.head[:]) {
-		return bad("it does not follow from the record before: one was removed or altered")
+	if unreadable != nil {
+		return bad("it cannot be read: %v", unreadable)
 	}
 	if hash := session.Chain(f.head, f.stream, r.events); string(r.hash) != string(hash[:]) {
+		if r.first != want.first {
+			return bad("it does not follow from the record before: one was removed or altered")
+		}
 		return bad("the hash of its record is wrong: the record was altered")
 	}
 	events, err := f.Add(r.events)

@@ -108,7 +108,7 @@ func TestVerifyNamesWhatWasNeverPaid(t *testing.T) {
 			t.Errorf("verify says %q, without %q", report.Difference.Error(), want)
 		}
 	}
-	if report, err = s.Rebuild(ctx, session.NewPrograms(), false); err != nil || report.Difference != nil {
+	if report, err = s.Rebuild(ctx, session.NewPrograms(), store.RebuildOptions{}); err != nil || report.Difference != nil {
 		t.Fatalf("rebuilding: %+v, %v", report, err)
 	}
 	if report, err = s.Verify(ctx, session.NewPrograms()); err != nil || report.Difference != nil {

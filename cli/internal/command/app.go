@@ -33,6 +33,8 @@ type App struct {
 	Hangup    atomic.Pointer[func()] // what SIGHUP does; nil ends the command
 	Commands  *cobra.Command         // the command line
 	Watch     Watch
+
+	plain bool // the store that was named is to keep JSON
 }
 
 // A Watch is told of what a server does; of other commands it is told nothing.

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -122,6 +121,7 @@ func (a *App) parseStore(name string) (string, error) {
 		return "", nil
 	case strings.HasPrefix(name, "sqlite:"):
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "sqlite:"), "//")
+		name, a.plain = strings.CutSuffix(name, "?pack=off")
 		if name == "" {
 			return "", Usage("--store sqlite: needs a path behind it")
 		}
@@ -192,7 +192,7 @@ func (a *App) openStore(ctx context.Context, name string, does Access) (closable
 		}
 		return nil, err
 	}
-	s, err := openSQLite(ctx, path, does, a.Watch.Transaction)
+	s, err := a.OpenSQLite(ctx, path, does)
 	if err != nil {
 		return nil, err // not a nil *store.SQLite
 	}
@@ -201,12 +201,8 @@ func (a *App) openStore(ctx context.Context, name string, does Access) (closable
 
 // OpenSQLite opens a file that is there. Where it cannot be written, it can still
 // be looked at.
-func OpenSQLite(ctx context.Context, path string, does Access) (*store.SQLite, error) {
-	return openSQLite(ctx, path, does, nil)
-}
-
-func openSQLite(ctx context.Context, path string, does Access, observe func(int, time.Duration, error)) (*store.SQLite, error) {
-	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{Observe: observe})
+func (a *App) OpenSQLite(ctx context.Context, path string, does Access) (*store.SQLite, error) {
+	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{Observe: a.Watch.Transaction, Plain: a.plain, Migrating: a.Migrating()})
 	if does == Reads && errors.Is(err, store.ErrReadOnly) {
 		return store.OpenSQLite(ctx, path, store.SQLiteOptions{ReadOnly: true})
 	}
@@ -219,6 +215,21 @@ func (a *App) Present(path string) error {
 		return Hinted(fmt.Errorf("there is no store %s", path), "running a machine file makes one")
 	}
 	return nil
+}
+
+// Migrating returns what shows how far a store is whose records are written anew.
+func (a *App) Migrating() func(done, of int64) {
+	var show func(done, of int64)
+	var stop func()
+	return func(done, of int64) {
+		if show == nil {
+			m := render.NewMeter(a.Screen(), "packing the store", "records")
+			show, stop = m.At, m.Stop
+		}
+		if show(done, of); done == of {
+			stop()
+		}
+	}
 }
 
 // Screen returns where it is shown how far work is: stderr, nil where nobody would see it.

@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
 )
 
 // desk returns a machine whose rounds all go to carol, or are decided by another
@@ -189,7 +190,7 @@ func TestAdoptRebuilt(t *testing.T) {
 		if err != nil || report.Difference != nil {
 			t.Fatalf("%+v, %v", report, err)
 		}
-		_, err = h.store.Rebuild(h.ctx, session.NewPrograms(), false)
+		_, err = h.store.Rebuild(h.ctx, session.NewPrograms(), store.RebuildOptions{})
 		h.ok(err)
 		h.restart()
 	}

@@ -23,7 +23,7 @@ var (
 		"current_state", "round", "attempt", "sequence", "transitions", "updated_at", "timer_at", "calls", "input_tokens", "output_tokens", "cost_pico_usd", "head",
 	}
 	// LogColumns are those of a record of a session's log.
-	LogColumns = []string{"session", "first", "decides", "at", "events", "prev", "hash"}
+	LogColumns = []string{"session", "first", "decides", "at", "events", "hash"}
 	// RosterColumns are those of a record of a machine's log.
 	RosterColumns = []string{"machine", "first", "events", "prev", "hash"}
 	// DefinitionColumns are those of a definition that was run.

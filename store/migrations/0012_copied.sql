@@ -1,0 +1,4 @@
+-- +goose Up
+
+-- Every record was copied.
+DROP TABLE log_unpacked;
