@@ -944,7 +944,7 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 	},
 
 	"list-inbox": func(ctx context.Context, c *client.Client) error {
-		return first(c.Inbox(ctx, client.QuestionQuery{Machine: "m", State: "s", Code: "c", Human: "h", As: "a", Unclaimed: true}))
+		return first(c.Inbox(ctx, client.QuestionQuery{Machine: "m", State: "s", Code: "c", Human: "h", As: "a", Unclaimed: true, Mine: true, Subject: "r"}))
 	},
 	"get-question": func(ctx context.Context, c *client.Client) error { _, err := c.Question(ctx, "q", "carol"); return err },
 	"claim-question": func(ctx context.Context, c *client.Client) error {

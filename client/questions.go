@@ -19,13 +19,15 @@ type QuestionQuery struct {
 	As      string // as this human sees them; "" means as Human does
 	// Unclaimed leaves out those at which somebody else is.
 	Unclaimed bool
+	Mine      bool      // only those that the caller is at or is to be: 200 at most
+	Subject   string    // only those whose subject begins like this
 	Since     time.Time // only those that began to wait after it; the zero time asks for nothing
 }
 
 // Inbox yields the questions that wait for a human, page by page as they are read. An error
 // is the last it yields.
 func (c *Client) Inbox(ctx context.Context, q QuestionQuery) iter.Seq2[api.Item, error] {
-	return pages[api.Item](ctx, c, "/v1/inbox", values("machine", q.Machine, "state", q.State, "code", q.Code, "human", q.Human, "as", q.As, "unclaimed", yes(q.Unclaimed), "since", moment(q.Since)))
+	return pages[api.Item](ctx, c, "/v1/inbox", values("machine", q.Machine, "state", q.State, "code", q.Code, "human", q.Human, "as", q.As, "unclaimed", yes(q.Unclaimed), "mine", yes(q.Mine), "subject", q.Subject, "since", moment(q.Since)))
 }
 
 // Question returns a question that waits, by its QuestionID, as a human sees it; as is "" for

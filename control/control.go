@@ -59,6 +59,9 @@ type Store interface {
 	Versions(ctx context.Context, name string, q Query) ([]Machine, error)
 	// Claims returns, of some questions, the claims that hold at a moment.
 	Claims(ctx context.Context, tenant string, questionIDs []string, now specialist.Time) ([]Claim, error)
+	// ClaimsOf returns the claims of somebody that hold at a moment: what a subject has put for itself,
+	// and what is of one of some humans, whoever has put it; the oldest first, so many at most.
+	ClaimsOf(ctx context.Context, tenant, subject string, humans []string, now specialist.Time, limit int) ([]Claim, error)
 	// Binding returns where a variable may be sent, or ErrNotFound.
 	Binding(ctx context.Context, variable string) (Binding, error)
 	// SignIn returns a sign-in, also one that is over as long as it is not forgotten, or ErrNotFound.

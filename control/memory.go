@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -365,6 +366,21 @@ func (m *Memory) Claims(_ context.Context, tenant string, questionIDs []string, 
 		}
 	}
 	return list, nil
+}
+
+// ClaimsOf implements [Store].
+func (m *Memory) ClaimsOf(_ context.Context, tenant, subject string, humans []string, now specialist.Time, limit int) (list []Claim, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.claims {
+		if c.Tenant == tenant && now < c.ExpiresAt && (c.Subject == subject && !c.Assigned || slices.Contains(humans, c.SpecialistID)) {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b Claim) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.QuestionID, b.QuestionID))
+	})
+	return list[:min(limit, len(list))], nil
 }
 
 // StepTime implements [Store].

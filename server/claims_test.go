@@ -47,11 +47,20 @@ func TestClaims(t *testing.T) {
 		if d.wantAs(dave, 200, "GET", path, "").into(t, &one); one.Claim == nil || one.Claim.Subject != claim.Subject || one.Digest != s.Question.Digest {
 			t.Errorf("the question is %+v, and was %s", one, s.Question.Digest)
 		}
+		mine := func(key, query string) int {
+			t.Helper()
+			var list api.List[api.Item]
+			d.wantAs(key, 200, "GET", "/v1/inbox?mine=true"+query, "").into(t, &list)
+			return len(list.Items)
+		}
+		if mine(carol, "") != 1 || mine(carol, "&machine=claims&state=review") != 1 || mine(carol, "&machine=other") != 0 || mine(carol, "&subject=x") != 0 || mine(dave, "") != 0 || mine(localKey, "&human=carol") != 1 {
+			t.Error("what somebody is at is not theirs")
+		}
 		if unclaimed(dave) != 0 || unclaimed(carol) != 1 {
 			t.Error("whoever asks for what nobody else is at is not answered so")
 		}
 		time.Sleep(time.Duration(control.ClaimLifetime) * time.Millisecond)
-		if unclaimed(dave) != 1 {
+		if unclaimed(dave) != 1 || mine(carol, "") != 0 {
 			t.Error("after half an hour the claim still holds")
 		}
 		d.wantAs(dave, 200, "PUT", path+"/claim", "")
@@ -59,6 +68,9 @@ func TestClaims(t *testing.T) {
 		d.wantAs(dave, 200, "PUT", path+"/claim", "")
 		d.wantAs(carol, 200, "POST", "/v1/sessions/"+s.SessionID+"/decisions", ruling(s, "pay", ""))
 		d.wantAs(dave, 404, "PUT", path+"/claim", "")
+		if mine(dave, "") != 0 {
+			t.Error("what was answered is still dave's")
+		}
 	})
 }
 
@@ -99,6 +111,12 @@ func TestAssignments(t *testing.T) {
 		}
 		if unclaimed(carol, "") != 0 || unclaimed(dave, "") != 1 || unclaimed(operator, "") != 0 || unclaimed(localKey, "&human=dave") != 1 || unclaimed(localKey, "&human=carol") != 0 {
 			t.Error("it is not what dave sees, and the others not")
+		}
+		for key, want := range map[string]int{dave: 1, carol: 0, operator: 0} {
+			var list api.List[api.Item]
+			if d.wantAs(key, 200, "GET", "/v1/inbox?mine=true", "").into(t, &list); len(list.Items) != want {
+				t.Errorf("%d are somebody's to answer, want %d", len(list.Items), want)
+			}
 		}
 		claim(carol, 409, ``)
 		claim(carol, 409, `{"for":"carol"}`)

@@ -40,6 +40,8 @@ type inboxIn struct {
 	Human     string `query:"human" doc:"the human who looks; only questions that they may rule on. me is the only one as whom the key may"`
 	As        string `query:"as" doc:"the human who looks, at all questions"`
 	Unclaimed bool   `query:"unclaimed" doc:"only those that nobody else is at or is to be"`
+	Mine      bool   `query:"mine" doc:"only those that the caller is at or is to be, whom it speaks for included: 200 at most, without a cursor"`
+	Subject   string `query:"subject" doc:"only those whose subject begins like this"`
 	Since     string `query:"since" doc:"only those that began to wait after a time such as 2026-01-31T12:00:00Z"`
 	Limit     int    `query:"limit" minimum:"1" maximum:"200" doc:"50 without it"`
 	Cursor    string `query:"cursor"`
@@ -61,7 +63,10 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 	if in.Human == "me" && viewer == "" {
 		return nil, bad("bad_request", "human is me, and the key names %s: say which", orNobody(p.humans(in.Machine)))
 	}
-	q := session.ListQuery{MachineName: in.Machine, State: in.State, Code: in.Code, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}
+	if in.Mine {
+		return s.mine(ctx, p, in, viewer)
+	}
+	q := session.ListQuery{MachineName: in.Machine, State: in.State, Code: in.Code, Subject: in.Subject, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}
 	since, err := momentOf("since", in.Since)
 	if err != nil {
 		return nil, err
@@ -87,6 +92,31 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 	}
 	out := &inboxOut{api.List[api.Item]{Items: shown, NextCursor: string(next)}}
 	return out, nil
+}
+
+// mine returns the questions that somebody is at or is to be. Claims are few, and lead to them.
+func (s *Server) mine(ctx context.Context, p *Principal, in *inboxIn, viewer machine.SpecialistID) (*inboxOut, error) {
+	humans := p.humans(in.Machine)
+	if viewer != "" {
+		humans = []string{string(viewer)}
+	}
+	claims, err := s.config.Control.ClaimsOf(ctx, p.Tenant, p.Subject, humans, s.now(), maxPage)
+	items := []api.Item{}
+	for _, c := range claims {
+		at, err := s.asked(ctx, p, c.QuestionID, mayPayload)
+		if err != nil {
+			continue // it was answered, or is not theirs to see any more
+		}
+		q, err := tenantOf(ctx).Runner.Question(ctx, at, viewer)
+		if err != nil {
+			return nil, err
+		}
+		if (in.Machine == "" || q.MachineName == in.Machine) && (in.State == "" || q.State == in.State) && strings.HasPrefix(q.Subject, in.Subject) {
+			items = append(items, api.Item{Question: q, Claim: api.ClaimOf(c)})
+		}
+	}
+	slices.SortStableFunc(items, func(a, b api.Item) int { return cmp.Compare(a.Since, b.Since) })
+	return &inboxOut{api.List[api.Item]{Items: items}}, err
 }
 
 // parts returns the session and the round of a question.

@@ -158,6 +158,22 @@ func (c *Control) Claims(ctx context.Context, tenant string, questionIDs []strin
 	return list, err
 }
 
+// ClaimsOf implements [control.Store].
+func (c *Control) ClaimsOf(ctx context.Context, tenant, subject string, humans []string, now specialist.Time, limit int) (list []control.Claim, err error) {
+	who, err := json.Marshal(append([]string{}, humans...))
+	if err != nil {
+		return nil, err
+	}
+	var n control.Claim
+	err = each(scan(c.read.QueryContext(ctx, `SELECT `+claimColumns+` FROM claims WHERE tenant=? AND expires_at>? AND (subject=? AND NOT assigned OR specialist_id IN (SELECT value FROM json_each(?)))
+		ORDER BY at, question_id LIMIT ?`, tenant, now, subject, string(who), limit)).
+		into(claimFields(&n)...), func() error {
+		list = append(list, n)
+		return nil
+	})
+	return list, err
+}
+
 // StepTime implements [control.Store].
 func (c *Control) StepTime(ctx context.Context, tenant, sessionID string) (t control.StepTime, err error) {
 	err = c.read.QueryRowContext(ctx, `SELECT tenant, session_id, resumes, msec FROM step_times WHERE tenant=? AND session_id=?`, tenant, sessionID).

@@ -445,6 +445,21 @@ func testClaims(b *controlBench) {
 	b.commit(two, control.Changes{Claim: claim("r", "bob", 40)})
 	b.want(claims(40, "r", "q"), "r bob bob-human 40;q bob bob-human 1800030;")
 	b.want(claims(40), "")
+	of := func(tenant, subject string, now specialist.Time, limit int, humans ...string) (text string) {
+		b.Helper()
+		list, err := two.ClaimsOf(b.Context(), tenant, subject, humans, now, limit)
+		b.ok(err)
+		for _, c := range list {
+			text += c.QuestionID + ";"
+		}
+		return text
+	}
+	b.want(of("acme", "bob", 40, 9), "r;q;")
+	b.want(of("acme", "bob", 40, 1), "r;")
+	b.want(of("acme", "", 40, 9, "bob-human", "ann-human"), "r;q;")
+	b.want(of("acme", "ann", 40, 9, "ann-human"), "")
+	b.want(of("other", "bob", 40, 9, "bob-human"), "")
+	b.want(of("acme", "bob", 40+control.ClaimLifetime, 9), "q;")
 	if list, err := one.Claims(b.Context(), "other", []string{"q"}, 40); err != nil || len(list) != 0 {
 		b.Errorf("another tenant's claims are %v (%v)", list, err)
 	}
@@ -470,6 +485,8 @@ func testClaims(b *controlBench) {
 	if want := assign("lead", "bob-human", "", 50); len(list) != 1 || list[0] != *want {
 		b.Errorf("the assignment is %+v", list)
 	}
+	b.want(of("acme", "lead", 60, 9), "") // it is not its own
+	b.want(of("acme", "", 60, 9, "bob-human"), "q;")
 	refused(one, claim("q", "lead", 60)) // looking at it undoes nothing
 	refused(one, claim("q", "bob", 60))
 	refused(one, assign("ann", "ann-human", "ann-human", 60))
