@@ -65,6 +65,26 @@ func TestEditorKeys(t *testing.T) {
 	p.Wait(`(() => { const e = document.querySelector(".code").shadowRoot.querySelector(".cm-tooltip-autocomplete"); return e && e.textContent.includes("initialState") && !e.textContent.includes("prompt"); })()`)
 }
 
+// TestOutcome: once a round is closed it says what the engine would have picked and how sure it was; whoever
+// has read it closes it.
+func TestOutcome(t *testing.T) {
+	s := desktest.Serve(t)
+	p := desktest.Open(s, "carol", "/desk/inbox")
+	for arbiter, says := range map[string]string{"bayes": "The engine’s pick: pay, p 0.", "alignmentMargin": "The engine’s pick: pay, margin 0"} {
+		m := desktest.Machine{Name: "outcome " + arbiter, State: `"consensusThreshold":1`}
+		begin := func(rob string) desktest.Session {
+			return s.Start(strings.Replace(m.JSON(), `"alignmentMargin"}`, `"`+arbiter+`"}`, 1), `{"n":1}`, desktest.Proposed("bot", "pay", ""), desktest.Proposed("rob", rob, ""))
+		}
+		s.Decide("carol", begin("pay").SessionID, "pay") // both are right
+		v := begin("refuse")
+		p.Visit(question(v))
+		p.Press("1", "Ctrl+Enter")
+		p.Wait(`document.querySelector("[data-outcome]")?.innerText.includes(%s)`, says)
+		p.Press("Escape")
+		p.Wait(`!document.querySelector("[data-outcome]")`)
+	}
+}
+
 // TestNewSession: where a machine does not say what its sessions are about, the form for a new one has
 // the members of the newest.
 func TestNewSession(t *testing.T) {

@@ -107,13 +107,16 @@ func TestIrreversible(t *testing.T) {
 	s := desktest.Serve(t)
 	v := s.Start(desktest.Kinds["final"].JSON(), `{"n":1}`)
 	p := desktest.Open(s, "carol", question(v))
+	p.Wait(`document.querySelector("#lacks").innerText === "Pick an answer"`)
 	p.Press("1", "Enter")
 	p.Says("required: it cannot be undone")
+	p.Wait(`document.querySelector("#lacks").innerText === "Say why: it cannot be undone"`)
 	p.Reach("textarea")
 	p.Type("the customer asked for it")
 	p.Press("Ctrl+Enter")
 	p.Wait(`document.querySelector("dialog[open] input")`)
 	p.Says("erase leads from ask to paid.")
+	p.Wait(`/n\s+1/.test(document.querySelector("dialog").innerText)`) // what it is about
 	p.Reach("dialog input")
 	p.Type("eras")
 	p.Press("Enter")
@@ -141,12 +144,19 @@ func TestParameters(t *testing.T) {
 	p.Reach("#payload-amount")
 	p.Type("0.5")
 	p.Says("at least 1")
+	p.Wait(`document.querySelector("#lacks").innerText === "Fill in what goes with it"`)
 	p.Wait(`document.querySelector("button.main").disabled`)
 	p.Press("Backspace", "Backspace", "Backspace")
 	p.Type("12.50")
 	p.Reach("[name=payload-speed]")
 	p.Press("Space")
-	p.Reach("#payload-note")
+	p.Size(360, 740)
+	for _, field := range []string{"#payload-when", "#payload-note"} { // nothing covers what has the focus
+		p.Reach(field)
+		if !desktest.Eval[bool](p, `((e) => { const r = e.getBoundingClientRect(); return e.contains(document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2)) && r.bottom <= innerHeight; })(document.activeElement)`) {
+			t.Errorf("%s is covered while it has the focus", field)
+		}
+	}
 	p.Type("as agreed")
 	p.Press("Ctrl+Enter")
 	p.Wait(`document.querySelector("[data-outcome]")`)

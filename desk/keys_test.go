@@ -47,8 +47,16 @@ func TestSkipAndClaim(t *testing.T) {
 	if who := claimed(); who != "carol" {
 		t.Errorf("it is claimed by %q", who)
 	}
-	d := desktest.Open(s, "dave", question(list[0]))
+	m := p.Tab("/desk/inbox?mine=true")
+	m.Wait(`document.querySelectorAll("[data-row]").length === 1 && document.querySelector("[data-row]").dataset.row === %s`, list[0].Question.QuestionID)
+	m.Press("/")
+	m.Type("nothing is called so")
+	m.Says("Nothing waits with these filters")
+	m.Close()
+	// Who only looks does not claim what somebody else has: the server would refuse it.
+	d := desktest.OpenIn(s, "dave", question(list[0]), `{ const wait = setTimeout; window.setTimeout = (f, ms, ...of) => { const soon = ms === 5000 && !window.claims; return wait(() => (f(...of), soon && (window.claims = true)), soon ? 50 : ms); }; }`)
 	d.Says("carol is at it")
+	d.Wait(`window.claims`)
 	d.Press("1")
 	d.Wait(`!document.querySelector("article button.main").disabled`) // a claim is advice
 	d.Press("Ctrl+Enter")
@@ -62,18 +70,42 @@ func TestSkipAndClaim(t *testing.T) {
 	p.Says("I am at it")
 }
 
-// TestReviewByKeys: a review is answered as a question is, and says what became of it.
+// TestReviewByKeys: a review is answered as a question is, from a list and held back for a while, and says
+// what became of it and what that has moved.
 func TestReviewByKeys(t *testing.T) {
 	s := desktest.Serve(t)
 	s.Seed()
 	before := len(s.Reviews("carol"))
 	p := desktest.Open(s, "carol", "/desk/reviews")
 	p.Says("Your answer executes nothing")
+	p.Wait(`document.querySelectorAll("[data-row]").length === %s`, before)
+	p.Says("Pick an answer")
+	shows := func() string {
+		return desktest.Eval[string](p, `document.querySelector("[data-question]").dataset.question`)
+	}
+	setting(p, `{"hold":10}`)
+	p.Wait(`document.querySelector("[data-question]")`)
+	held := shows()
+	p.Press("2") // whichever that is: the order is drawn
+	picked := func() string {
+		return desktest.Eval[string](p, `document.querySelector("[data-choice] input:checked").value`)
+	}
+	is := picked()
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-held]")?.dataset.held === %s && document.querySelector("[data-question]").dataset.question !== %s`, held, held)
+	p.Press("Escape")
+	p.Wait(`!document.querySelector("[data-held]") && document.querySelector("[data-question]")?.dataset.question === %s && document.querySelector("[data-choice] input:checked")?.value === %s`, held, is)
+	if got := len(s.Reviews("carol")); got != before {
+		t.Errorf("a review that was taken back was sent: %d are left of %d", got, before)
+	}
 	for n := range before {
 		p.Wait(`document.querySelector("[data-question]")`)
-		was := desktest.Eval[string](p, `document.querySelector("[data-question]").dataset.question`)
-		p.Press("2", "Enter")
-		p.Wait(`document.querySelector("[data-said]") && document.querySelector("[data-question]")?.dataset.question !== %s`, was)
+		was := shows()
+		p.Press("2")
+		is := picked()
+		p.Press("Ctrl+Enter")
+		p.Wait(`document.querySelector("[data-outcome]")?.dataset.outcome === %s && document.querySelector("[data-moved]") && document.querySelector("[data-question]")?.dataset.question !== %s`, was, was)
+		p.Wait(`(([text, is]) => text.includes("You: " + is) && (text.includes("You agree with what was decided: " + is) || /Decided was/.test(text) && !text.includes("Decided was " + is)))([document.querySelector("[data-outcome]").innerText, %s])`, is)
 		if got := len(s.Reviews("carol")); got != before-n-1 {
 			t.Errorf("after %d reviews %d are left of %d", n+1, got, before)
 		}

@@ -1,6 +1,7 @@
 package desk_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/desk/desktest"
@@ -143,6 +144,20 @@ func TestClosedInHold(t *testing.T) {
 	other.Press("2", "Enter")
 	other.Wait(`document.querySelector("[data-held]")`)
 	other.Close()
+	// To a new tab, once nobody can be holding it any more, it is said once that there was a word.
+	later := `{ const now = Date.now; Date.now = () => now() + 60_000; }`
+	fresh := p.TabIn("/desk/sessions", later)
+	fresh.Wait(`document.querySelector("[data-lost] a")?.getAttribute("href") === %s`, question(list[0]))
+	if kept := desktest.Eval[string](fresh, `JSON.stringify({ ...localStorage })`); strings.Contains(kept, "refuse") {
+		t.Errorf("the browser keeps what was said: %s", kept)
+	}
+	fresh.Close()
+	again := p.TabIn("/desk/sessions", later)
+	again.Wait(`document.querySelector("main")?.getAttribute("aria-busy") === "false"`)
+	if desktest.Eval[bool](again, `!!document.querySelector("[data-lost]")`) {
+		t.Error("it is said again")
+	}
+	again.Close()
 	third := starts(s, alone, 1)[0]
 	p.Visit(question(third))
 	p.Press("1", "Enter")

@@ -23,6 +23,7 @@ func TestPayloadSeen(t *testing.T) {
 	p.Wait(`[...document.querySelectorAll(".proposals li")].some((e) => e.innerText.includes("dave") && e.innerText.includes("43210"))`)
 	p.Press("1")
 	p.Wait(`document.querySelector("#payload-amount")`)
+	p.Says("Copy from bot")
 	p.Reach("#payload-amount")
 	p.Type("43210")
 	p.Reach("article > form > label textarea")

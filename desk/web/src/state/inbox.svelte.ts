@@ -12,10 +12,11 @@ import { account } from './account.svelte';
 export interface Filters {
   machine: string;
   state: string;
-  mine: boolean;
+  subject: string; // how it begins
+  whose: string; // 'true' for one's own, 'free' for those and what nobody else is at
 }
 
-export const everything: Filters = { machine: '', state: '', mine: false };
+export const everything: Filters = { machine: '', state: '', subject: '', whose: '' };
 
 const counted = 200; // and no further
 
@@ -113,9 +114,9 @@ class Inbox {
   }
 
   #page(cursor: string, signal?: AbortSignal): Promise<List<Item>> {
-    const { machine, state, mine } = this.#filters;
+    const { machine, state, subject, whose } = this.#filters;
     const viewer = account.viewer;
-    return call<List<Item>>('GET', '/v1/inbox' + query({ machine, state, human: viewer, unclaimed: mine, limit: 50, cursor }), undefined, { signal });
+    return call<List<Item>>('GET', '/v1/inbox' + query({ machine, state, subject, human: viewer, unclaimed: whose === 'free', mine: whose === 'true', limit: 50, cursor }), undefined, { signal });
   }
 
   /** What came in while somebody read comes into the list, at its end. */
@@ -147,12 +148,13 @@ class Inbox {
     const ids = [...Object.keys(this.done), id];
     this.done = Object.fromEntries(ids.filter((q, i) => i > ids.length - 99 || this.item(q)).map((q) => [q, true])); // of others nobody asks any more
     this.waiting = this.waiting.filter((i) => i.questionId !== id);
+    this.reviews = new Set([...this.reviews].filter((of) => of !== id));
     this.seq++;
   }
 
   #matches(item: Item): boolean {
-    const { machine, state } = this.#filters;
-    return (!machine || item.machineName === machine) && (!state || item.state === state);
+    const { machine, state, subject, whose } = this.#filters;
+    return (!machine || item.machineName === machine) && (!state || item.state === state) && (item.subject ?? '').startsWith(subject) && whose !== 'true';
   }
 
   // How many there are and of which machine, to who looks elsewhere: every half minute at most.
@@ -176,7 +178,7 @@ class Inbox {
         if (e.review && account.concerns(e.review.humans)) this.reviews = new Set(this.reviews).add(e.questionId);
         break;
       case 'review.closed':
-        this.reviews = new Set([...this.reviews].filter((id) => id !== e.questionId));
+        this.finish(e.questionId);
         break;
       case 'claim.changed': {
         const item = this.item(e.questionId);

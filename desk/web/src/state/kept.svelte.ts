@@ -51,6 +51,17 @@ class Kept {
     write(tab(), 'human', human);
   }
 
+  /** Where words are held, and until when: neither what they say nor of what. */
+  get held(): Record<string, number> {
+    return read(local(), 'held', {});
+  }
+
+  hold(address: string, until = 0): void {
+    const { [address]: _, ...others } = this.held;
+    const all = until ? { ...others, [address]: until } : others;
+    write(local(), 'held', Object.keys(all).length > 0 ? all : undefined);
+  }
+
   get token(): string {
     return read(local(), 'token', '');
   }
@@ -62,6 +73,7 @@ class Kept {
   forget(): void {
     this.token = '';
     this.human = '';
+    write(local(), 'held', undefined);
     for (const name of Object.keys(tab() ?? {})) if (name.startsWith('dialai.')) tab()?.removeItem(name);
   }
 }

@@ -1,17 +1,24 @@
 import { call, Problem, Unreachable } from '../api/client';
-import { kindOf } from '../api/json';
+import { kindOf, numberOf } from '../api/json';
 import type { Explanation, Item, Ruled } from '../api/types';
 import { becameOf } from './became';
 import { inbox } from './inbox.svelte';
 import { drafts, kept } from './kept.svelte';
+import { to } from './route.svelte';
 
 // Words that are held back for some seconds before they are sent, so that they can be taken back.
 // Each is sent with the digest of the question that was seen and a key of its own, so that a word
 // that may have arrived is sent again without harm. Nothing is sent by a tab that is closed: the
-// draft stays, and says so.
+// draft stays as long as the tab does, and says so; to a new one only that there was one is known.
+// What is said of a closed round goes the same way.
+
+/** What a word is about: a question, or a round to look at again. */
+export type Asked = Pick<Item, 'questionId' | 'digest' | 'sessionId' | 'roundId' | 'machineName' | 'state' | 'subject' | 'prompt'>;
 
 export interface Word {
-  question: Item;
+  question: Asked;
+  review?: boolean;
+  seen?: boolean; // who reviews knows how it came out
   transition: string;
   reason: string;
   payload?: unknown;
@@ -26,10 +33,13 @@ export interface Held extends Word {
 }
 
 export interface Outcome {
-  question: Item;
+  question: Asked;
   transition: string;
   pending: boolean;
   pick: string;
+  p?: number; // of the pick
+  margin?: number; // of its votes
+  reviewed?: { agrees: boolean; was: string; moved: { who: string; from: number; to: number }[] };
   agreed: string[];
   differed: string[];
 }
@@ -47,9 +57,27 @@ class Outbox {
   refused = $state<Record<string, Refusal>>({});
   told = $state<Record<string, string>>({}); // of words that were not taken: what they were about
   unsent = $state(drafts.unsent());
+  lost = $state<string[]>([]); // addresses of questions on which a word was held by a tab that was closed for good
   now = $state(Date.now());
   readonly given = new Set<string>(); // questions on which there is a word: whose claim goes with them
   #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor() {
+    this.#missed();
+  }
+
+  // A word that another tab holds is sent by then, or its tab is gone.
+  #missed(): void {
+    for (const [address, until] of Object.entries(kept.held)) {
+      const left = until + 5000 - Date.now();
+      if (left > 0) {
+        setTimeout(() => this.#missed(), left + 100);
+        continue;
+      }
+      kept.hold(address);
+      if (!Object.keys(this.unsent).some((id) => address.endsWith('/' + id))) this.lost = [...this.lost, address];
+    }
+  }
 
   /** Holds a word back, and sends it when its time has come. */
   hold(word: Word, seconds: number): void {
@@ -58,6 +86,7 @@ class Outbox {
     this.given.add(id);
     drafts.keep(id, { digest: word.question.digest, choice: word.transition, reason: word.reason, payload: word.payload, unsent: about(word.question) });
     const held = { ...word, id: crypto.randomUUID(), until: Date.now() + seconds * 1000 };
+    kept.hold(addressOf(word), held.until);
     this.held = [...this.held, held];
     if (seconds <= 0) void this.send(held.id);
     this.#timer ??= setInterval(() => this.#due(), 100);
@@ -77,6 +106,7 @@ class Outbox {
     const held = id ? this.held.find((h) => h.id === id) : this.held.at(-1);
     if (!held) return;
     this.held = this.held.filter((h) => h !== held);
+    kept.hold(addressOf(held));
     this.given.delete(held.question.questionId);
     drafts.keep(held.question.questionId, { digest: held.question.digest, choice: held.transition, reason: held.reason, payload: held.payload });
     return held;
@@ -87,7 +117,9 @@ class Outbox {
     if (!held) return;
     this.held = this.held.filter((h) => h !== held);
     const question = held.question.questionId;
+    kept.hold(addressOf(held), Date.now() + 60_000); // it may not arrive, either
     const refused = await this.post(held, held.id);
+    kept.hold(addressOf(held));
     if (!refused) {
       drafts.drop(question);
       return;
@@ -103,6 +135,7 @@ class Outbox {
     const without = (of: Record<string, string>) => Object.fromEntries(Object.entries(of).filter(([id]) => id !== question));
     this.told = without(this.told);
     this.unsent = without(this.unsent);
+    this.lost = this.lost.filter((id) => id !== question);
   }
 
   /** Sends a word, and returns why it was not taken. */
@@ -116,6 +149,11 @@ class Outbox {
     if (word.bulk) body.bulk = true;
     for (let attempt = 0; ; attempt++) {
       try {
+        if (word.review) {
+          this.outcome = await (await import('./review')).review(word, key);
+          inbox.finish(q.questionId);
+          return undefined;
+        }
         const ruled = await call<Ruled>('POST', `/v1/sessions/${q.sessionId}/decisions`, body, { idempotencyKey: key });
         inbox.finish(q.questionId);
         await this.#learn(word, ruled);
@@ -126,7 +164,7 @@ class Outbox {
           continue;
         }
         const refused = refusalOf(error);
-        return refused.kind === 'decided' ? { kind: 'decided', what: await becameOf(q.questionId) } : refused;
+        return refused.kind === 'decided' && !word.review ? { kind: 'decided', what: await becameOf(q.questionId) } : refused;
       }
     }
   }
@@ -139,6 +177,9 @@ class Outbox {
       try {
         const why = await call<Explanation>('GET', `/v1/sessions/${q.sessionId}/explain?round=${q.roundId}`);
         outcome.pick = why.ruling?.pick ?? '';
+        const j = why.verdict?.judgement;
+        if (j) outcome.p = numberOf(j.P[j.options.indexOf(outcome.pick)]);
+        else if (why.verdict?.threshold !== undefined) outcome.margin = why.verdict.margin;
         for (const v of why.votes ?? []) (v.transition === transition ? outcome.agreed : outcome.differed).push(v.specialist);
       } catch {
         // what was learned is on the session's page
@@ -163,7 +204,8 @@ class Outbox {
   }
 }
 
-const about = (q: Item): string => q.subject || q.prompt || q.state;
+export const addressOf = (word: Word): string => (word.review ? to.review : to.question)(word.question.questionId);
+const about = (q: Asked): string => q.subject || q.prompt || q.state;
 
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof Unreachable) return { kind: 'offline' };
