@@ -103,7 +103,7 @@ func (s *Session) Conceal(o Outcome) Outcome {
 	if o.Code == "irreversible" || o.Code == CodeNoPayload || o.Code == CodeApprovals { // which few transitions are, or need
 		o.Code = CodeWithheld
 	}
-	o.Reason = "Human input required, the reason is withheld"
+	o.Reason = "Human input required; why is withheld, for it may tell what was proposed, and the word is to be the human's own"
 	return o
 }
 
