@@ -66,20 +66,20 @@ func TestLargeMachine(t *testing.T) {
 	narrow(p, "the editor")
 }
 
-// TestFiles: a file that is larger than the server takes, or no text, is refused before it is sent,
-// with the limit, and the text that is there stays.
+// TestFiles: a file that is larger than the server takes, or no text in UTF-8, is refused before it is
+// sent, with the limit or the line, and the text that is there stays.
 func TestFiles(t *testing.T) {
 	s := desktest.Serve(t)
 	p := desktest.Open(s, "root", "/desk/edit")
 	p.Says("sound")
 	dir := t.TempDir()
-	for name, text := range map[string]string{"large.json": `{"machineName":"` + strings.Repeat("x", 2<<20) + `"}`, "binary.yaml": "machineName: a\x00b"} {
+	for name, text := range map[string]string{"large.json": `{"machineName":"` + strings.Repeat("x", 2<<20) + `"}`, "binary.yaml": "machineName: a\x00b", "latin.yaml": "machineName: a\n# caf\xe9\n"} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		p.Give("main input[type=file]", path)
-		p.Says(map[string]string{"large.json": "The file is larger than 1,024 KiB", "binary.yaml": "The file is no text"}[name])
+		p.Says(map[string]string{"large.json": "The file is larger than 1,024 KiB", "binary.yaml": "The file is no text", "latin.yaml": "Line 2 of latin.yaml is no UTF-8"}[name])
 		p.Visit("/desk/edit")
 		p.Says("sound")
 	}

@@ -1,23 +1,33 @@
 package desk_test
 
 import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/client"
 	"github.com/dialai/dialai/desk/desktest"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/machines"
+	"github.com/dialai/dialai/strategies"
 )
 
 // TestPublish: who writes a machine sees what is wrong where it is wrong, and publishes what they
-// have compared with what is there; if that is another one by then, nothing is written over it.
+// have compared with what is there, and with what begins anew by it; if that is another one by then,
+// nothing is written over it, and both are shown.
 func TestPublish(t *testing.T) {
 	s := desktest.Serve(t)
 	p := desktest.Open(s, "root", "/desk/edit")
 	p.Says("sound")
+	asks := ""
 	publish := func() {
 		p.Reach("main .bar button.main")
 		p.Press("Enter")
 		p.Wait(`document.querySelector("dialog[open] button.main")`)
+		asks = desktest.Eval[string](p, `document.querySelector("dialog").innerText`)
 		p.Reach("dialog button.main")
 		p.Press("Enter")
 		p.Wait(`!document.querySelector("dialog")`)
@@ -51,11 +61,15 @@ func TestPublish(t *testing.T) {
 	p.Expect("412 /v1/machines/refunds")
 	publish()
 	p.Wait(`document.querySelector("[data-state=error]")`)
+	p.Wait(`document.querySelector("[data-both] th").innerText === "Version 2, published" && [...document.querySelectorAll("[data-both] .minus")].some((c) => c.innerText.includes("begun")) && [...document.querySelectorAll("[data-both] .plus")].some((c) => c.innerText.includes("0.4"))`)
 	if now, err := c.Machine(t.Context(), "refunds"); err != nil || now.Version != 2 || strings.Contains(string(now.Definition), "0.4") {
 		t.Errorf("it is version %d, %v", now.Version, err)
 	}
 	publish() // what is there now was shown
 	p.Says("Published: refunds, version 3.")
+	if !strings.Contains(asks, "v2 → v3: nothing is promised any more in begun") || !strings.Contains(asks, "lines unchanged") || strings.Contains(asks, "+ \n") {
+		t.Errorf("of what it changes is said\n%s", asks)
+	}
 	if now, err := c.Machine(t.Context(), "refunds"); err != nil || !strings.Contains(string(now.Definition), "0.4") {
 		t.Errorf("it is %s, %v", now.Definition, err)
 	}
@@ -89,6 +103,63 @@ func TestDryRun(t *testing.T) {
 	if s.Call("root", 200, "GET", "/v1/sessions", "", &list); len(list.Items) != 0 {
 		t.Errorf("a dry run has left %v", list.Items)
 	}
+}
+
+// TestOtherForm: a machine is the same as JSON and as YAML, whichever it is written in; a draft can be thrown
+// away; and before it is published it is said which test begins anew, or that none does.
+func TestOtherForm(t *testing.T) {
+	s := desktest.Serve(t)
+	name, text, _ := machines.Read("refund-desk")
+	published(s, "refund-desk", name, string(text))
+	p := desktest.Open(s, "root", "/desk/edit?machine=refund-desk")
+	p.Says("sound")
+	lines := `[...document.querySelector(".code").shadowRoot.querySelectorAll(".cm-line")].map((l) => l.innerText).join("\n")`
+	is := func(what, file, begins string) {
+		t.Helper()
+		p.Wait(`document.querySelector("#file").value === %s && (`+lines+`).startsWith(%s)`, file, begins)
+		p.Wait(`document.querySelector(".ok") && !document.querySelector(".bar .tag")`) // the digest is that of what is published
+	}
+	p.Reach(".forms button:last-child")
+	p.Press("Enter")
+	p.Says("It says the same in the other form.")
+	is("as YAML", "refund-desk.yaml", "machineName: refund-desk\ninitialState: claimed")
+	p.Reach(".text .code")
+	p.Press("Ctrl+Home")
+	p.Type("# of 2026")
+	p.Press("Enter")
+	p.Reach(".forms button:first-child")
+	p.Press("Enter")
+	p.Says("which has no comments")
+	is("as JSON", "refund-desk.json", "{\n  \"machineName\": \"refund-desk\"")
+
+	for i, c := range []struct{ old, new, says string }{
+		{`Refund of`, `Repayment of`, "The policy digest does not change: nothing begins anew."},
+		{`"maxError":0.1`, `"maxError":0.2`, "v1 → v2: the test of the promise begins anew in claimed."},
+	} {
+		now, err := machine.Parse(name, text, strategies.Checks())
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), fmt.Sprintf("%d.json", i))
+		if err := os.WriteFile(path, bytes.Replace(now.JSON(), []byte(c.old), []byte(c.new), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.Give("main input[type=file]", path)
+		p.Wait(`document.querySelector("#file").value === %s && document.querySelector(".ok") && document.querySelector(".bar .tag")`, fmt.Sprintf("%d.json", i))
+		p.Reach("main .bar button.main")
+		p.Press("Enter")
+		p.Wait(`document.querySelector("dialog[open] [data-tests]").innerText === %s`, c.says)
+		if got := desktest.Eval[string](p, `[...document.querySelectorAll("dialog .diff :is(.plus, .minus, .gap)")].map((e) => e.innerText.slice(0, 1)).join("")`); len([]rune(got)) > 5 || !strings.Contains(got, "+") || !strings.Contains(got, "⋯") {
+			t.Errorf("%s: of what changes is shown %s", c.new, got)
+		}
+		p.Press("Escape")
+		p.Wait(`!document.querySelector("dialog")`)
+	}
+	p.Reach("[data-discard]")
+	p.Press("Enter")
+	is("as it was", "refund-desk.json", "{\n  \"machineName\": \"refund-desk\"")
+	p.Visit("/desk/edit?machine=refund-desk")
+	is("kept", "refund-desk.json", "{\n  \"machineName\": \"refund-desk\"")
 }
 
 // TestSamples: a sample takes the place of the text, which comes back with the editor's undo.

@@ -116,6 +116,9 @@ func TestAdopt(t *testing.T) {
 	s := desktest.Serve(t)
 	publish(t, s)
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/try")
+	p.Reach("main form button.main") // nothing is other
+	p.Press("Enter")
+	p.Says("It decides as the policy in force does, and promises the same: there is nothing to adopt.")
 	p.Reach("main form input[inputmode=decimal]")
 	p.Type("0.6")
 	p.Press("Enter")
@@ -124,21 +127,56 @@ func TestAdopt(t *testing.T) {
 	p.Press("Space")
 	p.Reach("main form input[type=number]")
 	p.Press("Enter")
-	p.Wait(`document.querySelector("main div.card button")`)
+	p.Wait(`document.querySelector("main div.card:not([aria-busy]) button")`)
 	p.Says("15 rounds")
+	first := p.Path()
+	p.Reach("main form .half ~ .half input") // the confidence of another policy
+	desktest.Eval[bool](p, `(document.activeElement.select(), true)`)
+	p.Type("0.8")
+	p.Press("Enter")
+	p.Wait(`location.pathname + location.search !== %s && document.querySelector("main div.card:not([aria-busy]) button")`, first)
 	p.Reach("main div.card button")
 	p.Press("Enter")
 	p.Wait(`document.querySelector("dialog[open]")`)
 	p.Press("Escape")
 	p.Wait(`!document.querySelector("dialog")`)
 	p.Press("Enter")
+	p.Wait(`document.querySelector("dialog[open] button.main:disabled")`)
+	p.Says("The confidence is divided among the policies tried on the same rounds: of this machine 2 were tried.")
 	p.Reach("dialog textarea")
 	p.Type("as good with fewer humans")
 	p.Reach("dialog button.main")
 	p.Press("Enter")
-	p.Says("Adopted")
+	p.Says("Adopted: the live test begins with what was found. The confidence is divided among 2 policies tried.")
 	if got := desktest.Eval[int](p, `document.querySelectorAll("main div.card button").length`); got != 0 {
 		t.Error("what was adopted can be adopted again")
+	}
+}
+
+// TestFreeze: nothing is ordered of a state without a reason, and what it does is said; with one it is,
+// and the log has it.
+func TestFreeze(t *testing.T) {
+	s := desktest.Serve(t)
+	publish(t, s)
+	p := desktest.Open(s, "root", "/desk/machines/refund-desk/collapse")
+	order := func(title, says, why string) {
+		t.Helper()
+		p.Reach("section.card button")
+		p.Press("Enter")
+		p.Wait(`document.querySelector("dialog[open] button.main:disabled")`)
+		p.Wait(`document.querySelector("dialog h1").innerText === %s && document.querySelector("dialog p").innerText.startsWith(%s)`, title, says)
+		p.Reach("dialog textarea")
+		p.Type(why)
+		p.Reach("dialog button.main")
+		p.Press("Enter")
+		p.Wait(`!document.querySelector("dialog")`)
+	}
+	order("Freeze claimed", "Nobody becomes champion of this state", "the feed is stale")
+	p.Says("frozen")
+	order("Release claimed", "Specialists can become champion", "it is back")
+	p.Wait(`!document.body.innerText.includes("frozen")`)
+	if got := logged(s, "/v1/machines/refund-desk/log", "collapse_released"); !strings.Contains(got, "it is back") {
+		t.Errorf("of the order the log has %s", got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/desk/desktest"
+	"github.com/dialai/dialai/machines"
 )
 
 // TestSimulate: a machine is played with made-up voters, of whom is said how well they vote, and a
@@ -13,19 +14,20 @@ func TestSimulate(t *testing.T) {
 	s := desktest.Serve(t)
 	publish(t, s)
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/simulate")
-	p.Says("small-amounts")
-	p.Reach("form.card textarea")
-	p.Type(`{"amount":80,"reason":"late","orders":1,"order":"A"}`)
+	p.Wait(`document.querySelector("#about-amount")?.value === "500"`) // as the newest session has it
+	if got := desktest.Eval[string](p, `[...document.querySelectorAll(".panel tbody tr")].map((r) => r.querySelector("[data-recorded]").innerText + " " + r.querySelector("input").value).join()`); got != "recorded: 8 of 15 0.55,recorded: 12 of 15 0.76,recorded: 5 of 15 0.39" {
+		t.Errorf("the voters begin with %s", got)
+	}
 	played := func(wait string) []string {
 		p.Reach("form.card button.main")
 		p.Press("Enter")
 		p.Wait(wait)
-		return desktest.Eval[[]string](p, `[...document.querySelectorAll(".card tbody td")].map((e) => e.innerText)`)
+		return desktest.Eval[[]string](p, `[...document.querySelectorAll("div.card tbody td")].map((e) => e.innerText)`)
 	}
 	first := played(`document.querySelectorAll(".curves figure").length === 3`)
 	p.Press("Home") // of what has the focus nothing moves
 	desktest.Eval[bool](p, `(document.querySelector("form.card input").focus(), document.querySelector("form.card input").select(), true)`)
-	p.Type("0.6")
+	p.Type("0.97")
 	both := played(`document.querySelectorAll(".curves figure").length === 6`)
 	if len(both) != 2*len(first) || both[0] != first[0] {
 		t.Errorf("beside what was %q stands %q", first, both)
@@ -38,6 +40,51 @@ func TestSimulate(t *testing.T) {
 	p.Reach(".card thead button")
 	p.Press("Enter")
 	p.Wait(`document.querySelectorAll(".curves figure").length === 3`)
+
+	// Of one that was never run nothing is recorded: what stands there is said to be an assumption, and
+	// what is required fits.
+	name, text, _ := machines.Read("refund-desk")
+	published(s, "fresh", name, strings.Replace(string(text), "machineName: refund-desk", "machineName: fresh", 1))
+	p.Expect("404 /v1/machines/fresh/")
+	p.Visit("/desk/machines/fresh/simulate")
+	p.Wait(`document.querySelector("#about-amount")?.value === "1" && document.querySelectorAll("[data-recorded=false]").length === 3`)
+	p.Says("assumed: nothing is recorded")
+	played(`document.querySelectorAll(".curves figure").length === 3`)
+}
+
+// TestNews: figures that come while a page of a machine is read wait until somebody wants them; a tab
+// that there is not is said to be none.
+func TestNews(t *testing.T) {
+	s := desktest.Serve(t)
+	list := starts(s, alone, 3)
+	s.Decide("dave", list[0].SessionID, "pay")
+	p := desktest.Open(s, "root", "/desk/machines/alone")
+	figure := `document.querySelector(".figures dd").innerText === %s`
+	p.Wait(figure, "1")
+	p.Says("estimated: 2 minutes, with 2 for each")
+	p.Wait(`document.querySelector("[role=status], .dot, header").innerText !== ""`)
+	p.Says("live")
+	if desktest.Eval[bool](p, `!!document.querySelector("[data-news]")`) {
+		t.Error("figures wait, and nothing has happened")
+	}
+	s.Decide("dave", list[1].SessionID, "pay")
+	p.Wait(`document.querySelector("[data-news]")`)
+	p.Wait(figure, "1")
+	p.Reach("[data-news]")
+	p.Press("Enter")
+	p.Wait(figure+` && !document.querySelector("[data-news]")`, "2")
+	p.Visit("/desk/machines/alone/nosuchtab")
+	p.Wait(`document.querySelector("main [data-state=error]").innerText.includes("There is no tab “nosuchtab” here.") && document.querySelector("main [data-state=error] a").pathname === "/desk/machines/alone"`)
+	p.Visit("/desk/machines")
+	s.Decide("dave", list[2].SessionID, "pay")
+	published(s, "alone", "alone.json", alone.JSON())
+	p.Visit("/desk/machines")
+	p.Says("0 live sessions")
+	starts(s, alone, 1)
+	p.Wait(`document.querySelector("[data-news]")`)
+	p.Reach("[data-news]")
+	p.Press("Enter")
+	p.Says("1 live session")
 }
 
 // TestTrustCSV: what the chart shows comes as a file, too, in which every point is a row.

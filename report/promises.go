@@ -137,6 +137,43 @@ func report(d *runner.Deciding, s *runner.StateDeciding, scope string, tested []
 	return fresh
 }
 
+// A Succession says what becomes of the test of a promise if another definition of its machine
+// takes the place of the one in force.
+type Succession struct {
+	Scope   string   `json:"scope,omitempty"` // the state whose promise it is; "" of the machine's
+	States  []string `json:"states"`          // whose rounds it is about
+	Becomes string   `json:"becomes" enum:"same,anew,first,gone" doc:"same: the test goes on; anew: another policy or promise, of which nothing is known yet; first: there was no promise; gone: there is none any more"`
+	Audits  int64    `json:"audits"` // of the test that is under way
+}
+
+// Succeeding returns what becomes of each promise of a machine if is takes the place of was: those
+// that is makes, then those that only was has made.
+func Succeeding(ctx context.Context, r *runner.Runner, was, is *session.Program) ([]Succession, error) {
+	now, err := r.Deciding(ctx, was)
+	if err != nil {
+		return nil, err
+	}
+	then, err := r.Deciding(ctx, is)
+	if err != nil {
+		return nil, err
+	}
+	list, old := []Succession{}, promises(now)
+	for _, p := range promises(then) {
+		next := Succession{Scope: p.Scope, States: p.States, Becomes: "first"}
+		if k := slices.IndexFunc(old, func(o PromiseStatus) bool { return o.Scope == p.Scope }); k >= 0 {
+			if next.Becomes, next.Audits = "anew", old[k].Audits; old[k].Promise == p.Promise && old[k].PolicyDigest == p.PolicyDigest {
+				next.Becomes = "same"
+			}
+			old = slices.Delete(old, k, k+1)
+		}
+		list = append(list, next)
+	}
+	for _, p := range old {
+		list = append(list, Succession{p.Scope, p.States, "gone", p.Audits})
+	}
+	return list, nil
+}
+
 // promiseOf returns the status of the promise that a state is under; nil if it is under
 // none.
 func promiseOf(list []PromiseStatus, state string) *PromiseStatus {

@@ -136,3 +136,50 @@ func TestMachineFiles(t *testing.T) {
 		t.Errorf("2 MiB: %s", r.body)
 	}
 }
+
+// TestSuccession: who is about to publish learns which tests of promises begin anew, and the
+// definition that a machine file comes to.
+func TestSuccession(t *testing.T) {
+	d := newDesk(t, deskOptions{})
+	const promising = `{"machineName":"claims","initialState":"open","goalState":"paid",
+		"states":{"open":{"risk":{"maxError":0.1},"prompt":"Pay?","transitions":{"check":"checked"}},"checked":{"transitions":{"pay":"paid","open":"open"}},"paid":{}},
+		"specialists":[{"role":"proposer","specialistId":"bot","strategyFnName":"firstAvailable"},{"role":"proposer","specialistId":"carol","isHuman":true},{"role":"arbiter","specialistId":"x","strategyFnName":"bayes"}]}`
+	const validate = "/v1/machines/validate?tests=true"
+	becomes := func(key, text string) string {
+		t.Helper()
+		var said struct {
+			Tests []struct {
+				Becomes string
+				States  []string
+			}
+		}
+		d.wantAs(key, 200, "POST", validate, text).into(t, &said)
+		out := ""
+		for _, s := range said.Tests {
+			out += s.Becomes + " " + strings.Join(s.States, "+") + ";"
+		}
+		return out
+	}
+	viewer := d.key(control.Grant{Role: control.Viewer})
+	if got := becomes(viewer, promising); got != "" {
+		t.Errorf("of a name that there is not: %q", got)
+	}
+	d.want(201, "PUT", "/v1/machines/claims", promising, "If-None-Match", "*")
+	for _, c := range []struct{ old, new, want string }{
+		{`"goalState"`, `"subject":"= \"claim\"","goalState"`, "same open;same checked;"},
+		{`"checked":{`, `"checked":{"prompt":"Really?",`, "same open;anew checked;"},
+		{"0.1", "0.05", "anew open;anew checked;"},
+		{`"risk":{"maxError":0.1}`, `"consensusThreshold":0.8`, "anew checked;gone open;"},
+	} {
+		if got := becomes(viewer, strings.Replace(promising, c.old, c.new, 1)); got != c.want {
+			t.Errorf("%s in the place of %s: %q, want %q", c.new, c.old, got, c.want)
+		}
+	}
+	if got := becomes(d.key(control.Grant{Role: control.Viewer, Machines: []string{"other"}}), promising); got != "" {
+		t.Errorf("whoever may not see the machine is told %q", got)
+	}
+	var said struct{ Definition json.RawMessage }
+	if d.want(200, "POST", "/v1/machines/validate?definition=true", asFile(t, "claims.yaml", written)).into(t, &said); !strings.HasPrefix(string(said.Definition), `{"machineName":"claims",`) {
+		t.Errorf("the definition is %.100s", said.Definition)
+	}
+}

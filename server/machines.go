@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/server/internal/params"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/webhook"
@@ -94,15 +95,23 @@ type definitionIn struct {
 	Body json.RawMessage `doc:"a definition, as machine files have it, or {name, text}: a machine file as it is written, JSON or YAML by its name"`
 }
 
+type validateIn struct {
+	definitionIn
+	Tests      bool `query:"tests" doc:"say what becomes of the tests of promises if the definition takes the place of the newest one of its name"`
+	Definition bool `query:"definition" doc:"answer the definition, too: of a machine file what it comes to"`
+}
+
 type validateOut struct {
 	Body struct {
-		MachineName   string        `json:"machineName,omitempty"`
-		MachineDigest string        `json:"machineDigest,omitempty"`
-		Problems      []api.Problem `json:"problems"`
+		MachineName   string              `json:"machineName,omitempty"`
+		MachineDigest string              `json:"machineDigest,omitempty"`
+		Problems      []api.Problem       `json:"problems"`
+		Tests         []report.Succession `json:"tests,omitempty" doc:"if they were asked for: of each promise; absent of a machine that there is not yet"`
+		Definition    json.RawMessage     `json:"definition,omitempty" doc:"if it was asked for"`
 	}
 }
 
-func (s *Server) validate(_ context.Context, _ *Principal, in *definitionIn) (*validateOut, error) {
+func (s *Server) validate(ctx context.Context, p *Principal, in *validateIn) (*validateOut, error) {
 	out := &validateOut{}
 	out.Body.Problems = []api.Problem{}
 	m, err := s.parseEither(in.Body)
@@ -115,7 +124,39 @@ func (s *Server) validate(_ context.Context, _ *Principal, in *definitionIn) (*v
 	}
 	out.Body.MachineName, out.Body.MachineDigest = m.Name(), m.Digest()
 	out.Body.Problems = findings(m)
-	return out, nil
+	if in.Definition {
+		out.Body.Definition = m.JSON()
+	}
+	if in.Tests && p.may(mayRead, m.Name()) {
+		out.Body.Tests, err = s.succeeding(ctx, p, m)
+	}
+	return out, err
+}
+
+// succeeding returns what becomes of the tests of promises if a definition takes the place of the
+// newest one of its name; nil without one.
+func (s *Server) succeeding(ctx context.Context, p *Principal, m *machine.Machine) ([]report.Succession, error) {
+	current, err := s.newest(ctx, p, m.Name())
+	if _, none := errors.AsType[*session.NotFoundError](err); none {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.parse(current.Definition)
+	if err != nil {
+		return nil, err
+	}
+	programs := session.NewPrograms()
+	was, err := programs.Of(before)
+	if err != nil {
+		return nil, err
+	}
+	is, err := programs.Of(m)
+	if err != nil {
+		return nil, err
+	}
+	return report.Succeeding(ctx, tenantOf(ctx).Runner, was, is)
 }
 
 // findings are what is probably not meant in a definition.

@@ -30,6 +30,7 @@ export type Trusted = Schemas['Trusted'];
 export type TrustSeries = Schemas['TrustSeries'];
 export type Calibration = Schemas['Calibration'];
 export type Job = Schemas['Job'];
+export type Succession = Schemas['Succession'];
 export type Spent = Schemas['Spent'];
 export type DryAnswer = Schemas['DryAnswer'];
 export type DryRound = Schemas['DryRound'];

@@ -11,7 +11,7 @@ type Entry = string | Record<string, string>;
 type Given = Record<string, string | number>;
 
 const pseudo = new URLSearchParams(location.search).get('lang') === 'qps';
-const language = pseudo ? 'en' : 'en';
+export const language = pseudo ? 'en' : 'en';
 const all: Record<string, Entry> = { ...words };
 const plurals = new Intl.PluralRules(language);
 const numbers = new Intl.NumberFormat(language);
@@ -56,6 +56,11 @@ export function lasting(ms: number): string {
   if (h > 0) return m > 0 && h < 10 ? t('span.hm', { h, m }) : t('span.h', { h });
   return m > 0 ? t('span.m', { m }) : t('span.s', { s });
 }
+
+const lists = new Intl.ListFormat(language, { style: 'short', type: 'unit' });
+
+/** Several as one text: a, b, c. */
+export const listed = (of: string[]): string => lists.format(of);
 
 const dates = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
 

@@ -1,4 +1,8 @@
-// Scales of charts: where a value lies, and at which round numbers a scale is marked.
+import { language, t } from '../../text/text';
+
+export { share } from '../../text/sessions';
+
+// Scales of charts: where a value lies, at which round numbers a scale is marked, and how it is written.
 
 export type Scale = (value: number) => number;
 
@@ -49,17 +53,16 @@ export function band(points: (readonly [number, number, number] | undefined)[]):
   return text;
 }
 
-/** A share as people write it: .91, 1, 0. */
-export function share(v: number): string {
-  if (v <= 0) return '0';
-  if (v >= 1) return '1';
-  return v.toFixed(2).replace(/^0/, '');
-}
+const percents = [0, 1].map((digits) => new Intl.NumberFormat(language, { style: 'percent', maximumFractionDigits: digits }));
 
 /** A share in percent: near 0 and 100 with a digit more, and never rounded to either. */
 export function percent(v: number): string {
   const p = v * 100;
   const off = Math.min(p, 100 - p);
-  if (off > 0 && off < 0.05) return p < 50 ? '< 0.1 %' : '> 99.9 %';
-  return `${Number(p.toFixed(off < 10 ? 1 : 0))} %`;
+  const written = (of: number, digits: number): string => percents[digits]?.format(of) ?? '';
+  if (off > 0 && off < 0.05) return p < 50 ? t('chart.below', { p: written(0.001, 1) }) : t('chart.above', { p: written(0.999, 1) });
+  return written(v, off < 10 ? 1 : 0);
 }
+
+/** From one value to another, as they are written. */
+export const range = (from: string, to: string): string => (from === to ? from : t('chart.range', { from, to }));
