@@ -137,6 +137,9 @@ func TestKeys(t *testing.T) {
 	p.Wait(`document.querySelector("dialog[open]")`)
 	p.Says("same answer for all selected")
 	p.Wait(`((text) => /\bs\s+skip/.test(text) && /g\s+s\s+Sessions/.test(text) && /g\s+,\s+Settings/.test(text))(document.querySelector("dialog").innerText)`)
+	if all := desktest.Eval[int](p, `document.querySelectorAll("dialog dt").length`); all > 25 {
+		t.Errorf("%d keys are told of: those of pages that were left are among them", all)
+	}
 	p.Press("g", "r", "Escape")
 	p.Wait(`!document.querySelector("dialog") && location.pathname === "/desk/inbox"`)
 

@@ -246,7 +246,8 @@ func TestFewNodes(t *testing.T) {
 	s := desktest.Serve(t)
 	v := long(s)
 	p := desktest.Open(s, "olga", "/desk/sessions/"+v.SessionID)
-	events := desktest.Eval[int](p, `+document.querySelector(".tabs .num").innerText`)
+	p.Wait(`document.querySelector(".tabs .num")`)
+	events := desktest.Eval[int](p, `+document.querySelector(".tabs .num").innerText.replaceAll(",", "")`)
 	nodes := desktest.Eval[int](p, elements)
 	t.Logf("%d nodes of %d events", nodes, events)
 	if events < 1000 || nodes > 2500 || nodes < 500 {

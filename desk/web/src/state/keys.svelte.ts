@@ -13,7 +13,7 @@ export interface Binding {
 }
 
 class Keys {
-  layers = $state<Binding[][]>([]);
+  layers = $state.raw<Binding[][]>([]); // as they are: a proxy of one is not it
   #go = 0;
 
   constructor() {
