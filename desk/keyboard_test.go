@@ -117,7 +117,7 @@ func TestIrreversible(t *testing.T) {
 	p.Wait(`document.querySelector("dialog[open] input")`)
 	p.Says("erase leads from ask to paid.")
 	p.Wait(`/n\s+1/.test(document.querySelector("dialog").innerText)`) // what it is about
-	p.Type("eras") // what is to be typed has the focus
+	p.Type("eras")                                                     // what is to be typed has the focus
 	p.Wait(`document.querySelector("dialog input").value === "eras"`)
 	p.Press("Enter")
 	open(t, s, v.SessionID)
