@@ -143,7 +143,7 @@ func TestDraftMoved(t *testing.T) {
 	p.Press("Enter")
 	p.Reach("dialog button.main")
 	p.Press("Enter")
-	p.Wait(`document.querySelector("[data-state=error]")`)
+	p.Wait(`document.querySelector("[data-both]")?.innerText.includes("Another?")`)
 	if now, err := c.Machine(t.Context(), "alone"); err != nil || now.Version != 2 || !strings.Contains(string(now.Definition), "Another?") {
 		t.Errorf("it is version %d, %v", now.Version, err)
 	}

@@ -128,9 +128,6 @@ func TestChartAsTable(t *testing.T) {
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/trust?state=claimed")
 	p.Wait(`document.querySelectorAll("figure").length === %s`, len(history.Items))
 	figure := `[...document.querySelectorAll("figure")].find((f) => f.querySelector("svg").ariaLabel.startsWith(%s))`
-	short := func(v float64) string {
-		return map[string]string{"0.00": "0", "1.00": "1"}[fmt.Sprintf("%.2f", v)] + strings.TrimPrefix(strings.NewReplacer("0.00", "", "1.00", "").Replace(fmt.Sprintf("%.2f", v)), "0")
-	}
 	for _, of := range history.Items {
 		desktest.Eval[bool](p, `(`+figure+`.querySelector("svg").focus(), true)`, of.Specialist)
 		p.Press("End")
@@ -146,7 +143,7 @@ func TestChartAsTable(t *testing.T) {
 			continue
 		}
 		for i, point := range of.Points {
-			if want := fmt.Sprintf("%d|%s|%s – %s|%d of %d", point.Index, short(point.Trust), short(point.Low), short(point.High), point.K, point.N); rows[i] != want {
+			if want := fmt.Sprintf("%d|%.2f|%.2f – %.2f|%d of %d", point.Index, point.Trust, point.Low, point.High, point.K, point.N); rows[i] != want {
 				t.Errorf("row %d of %s is %q, want %q", i+1, of.Specialist, rows[i], want)
 			}
 		}
