@@ -106,6 +106,11 @@ func TestReviewByKeys(t *testing.T) {
 		p.Press("Ctrl+Enter")
 		p.Wait(`document.querySelector("[data-outcome]")?.dataset.outcome === %s && document.querySelector("[data-moved]") && document.querySelector("[data-question]")?.dataset.question !== %s`, was, was)
 		p.Wait(`(([text, is]) => text.includes("You: " + is) && (text.includes("You agree with what was decided: " + is) || /Decided was|What was decided is another/.test(text) && !text.includes("Decided was " + is)))([document.querySelector("[data-outcome]").innerText, %s])`, is)
+		p.Size(360, 740)
+		if wide := desktest.Eval[float64](p, `document.querySelector("[data-outcome] .grow").getBoundingClientRect().width`); wide < 150 {
+			t.Errorf("at 360 what became of it is in %.0f px", wide)
+		}
+		p.Size(1280, 900)
 		if got := len(s.Reviews("carol")); got != before-n-1 {
 			t.Errorf("after %d reviews %d are left of %d", n+1, got, before)
 		}

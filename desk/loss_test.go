@@ -157,6 +157,12 @@ func TestClosedInHold(t *testing.T) {
 	if desktest.Eval[bool](again, `!!document.querySelector("[data-lost]")`) {
 		t.Error("it is said again")
 	}
+	// So is a tab that is open already.
+	second := p.Tab(question(list[0]))
+	second.Press("2", "Enter")
+	second.Wait(`document.querySelector("[data-held]")`)
+	again.Wait(`document.querySelector("[data-lost]")`)
+	second.Close()
 	again.Close()
 	third := starts(s, alone, 1)[0]
 	p.Visit(question(third))

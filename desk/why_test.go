@@ -68,6 +68,11 @@ func TestWhy(t *testing.T) {
 	p = desktest.Open(s, "vera", "/desk/sessions/"+id)
 	p.Wait(`document.querySelector("[data-forbidden]")?.innerText.includes("permission payload")`)
 	p.Wait(`document.querySelector("[data-who]").innerText === "vera"`)
+	p.Press("?")
+	p.Wait(`document.querySelector("dialog[open]")`)
+	if told := desktest.Eval[string](p, `document.querySelector("dialog").innerText`); strings.Contains(told, "cancel") || !strings.Contains(told, "round") {
+		t.Errorf("who may only look is told of keys for %s", told)
+	}
 }
 
 // TestWhyCompared: the page says on which side of its threshold a round is: the margin where votes are

@@ -9,6 +9,7 @@ export interface Binding {
   keys: string[];
   does: Key;
   dialog?: boolean; // while one is open, when all else is dead
+  off?: () => boolean; // there is nothing for it to do, or nobody who may
   run: (key: string) => boolean | void; // false: it is not for it
 }
 

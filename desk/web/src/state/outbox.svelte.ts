@@ -64,11 +64,13 @@ class Outbox {
 
   constructor() {
     this.#missed();
+    addEventListener('storage', (e) => e.key === 'dialai.held' && this.#missed()); // another tab holds one, which may be closed
   }
 
   // A word that another tab holds is sent by then, or its tab is gone.
   #missed(): void {
     for (const [address, until] of Object.entries(kept.held)) {
+      if (this.held.some((h) => addressOf(h) === address)) continue; // by this one
       const left = until + 5000 - Date.now();
       if (left > 0) {
         setTimeout(() => this.#missed(), left + 100);

@@ -33,9 +33,10 @@ export async function review(word: Word, key: string): Promise<Outcome> {
   const body = { transitionName: transition, ...(word.human && { specialistId: word.human }), ...(word.reason && { reasoning: word.reason }), ...(word.seen && { seen: true }), ...(word.looked && { looked: word.looked }) };
   const was = await call<Reviewed>('POST', '/v1/reviews/' + encodeURIComponent(q.questionId), body, { idempotencyKey: key });
   const decided = was.agrees ? transition : await decidedIn(word);
+  const agrees = was.agrees || decided === transition; // of an adjudication the server says which of two humans it is
   const moved = [...(await trusted(word))].flatMap(([who, to]) => {
     const from = before.get(who) ?? to;
     return Math.abs(from - to) < 0.005 ? [] : [{ who, from, to }];
   });
-  return { question: q, transition, pending: false, pick: '', agreed: [], differed: [], reviewed: { agrees: was.agrees, was: decided, moved } };
+  return { question: q, transition, pending: false, pick: '', agreed: [], differed: [], reviewed: { agrees, was: decided, moved } };
 }
