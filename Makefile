@@ -15,7 +15,7 @@ test: ## run every test (this is README's command)
 	go test ./...
 
 # What the root package, e2e and desk test are programs that are built without the detector, or a
-# browser, and internal/trust is arithmetic: it has no goroutine.
+# browser, and internal/trust and internal/graph are arithmetic: they have no goroutine.
 race: ## run the tests with the race detector, in random order
 	go test -race -shuffle=on -timeout 30m $$(go list ./... | grep -v -e /dialai$$ -e /e2e$$ -e /desk$$ -e /internal/trust$$)
 
