@@ -72,6 +72,7 @@ func TestFiles(t *testing.T) {
 	s := desktest.Serve(t)
 	p := desktest.Open(s, "root", "/desk/edit")
 	p.Says("sound")
+	p.Wait(`!document.querySelector(".bar .tag")`) // nobody has changed anything
 	dir := t.TempDir()
 	for name, text := range map[string]string{"large.json": `{"machineName":"` + strings.Repeat("x", 2<<20) + `"}`, "binary.yaml": "machineName: a\x00b", "latin.yaml": "machineName: a\n# caf\xe9\n"} {
 		path := filepath.Join(dir, name)
@@ -89,6 +90,12 @@ func TestFiles(t *testing.T) {
 	}
 	p.Give("main input[type=file]", path)
 	p.Wait(`document.querySelector("#file").value === "ok.json" && document.querySelector("main svg").ariaLabel.startsWith("alone")`)
+	empty := filepath.Join(dir, "empty.yaml")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Give("main input[type=file]", empty)
+	p.Says("There is no machine in it yet")
 }
 
 // TestUnknown: a filter that nothing is as is named and gone with one key; what there is not and what
