@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -194,10 +195,13 @@ func TestDamaged(t *testing.T) {
 	})
 	t.Run("an event", func(t *testing.T) {
 		d := newDesk(t)
+		path := d.store
+		d.store = "sqlite:" + path + "?pack=off" // what is damaged is the text
 		out, _ := d.run(3, "question.json")
+		d.store = path
 		id := d.id(out)
 		d.run(0, "store", "verify")
-		result, err := d.open().Exec(`UPDATE log SET events = replace(events, 'question', 'quesTion')`)
+		result, err := d.open().Exec(`UPDATE log SET events=CAST(replace(CAST(events AS TEXT), 'question', 'quesTion') AS BLOB)`)
 		d.must(err)
 		if n, _ := result.RowsAffected(); n == 0 {
 			t.Fatal("nothing was damaged")
@@ -249,8 +253,12 @@ func TestFull(t *testing.T) {
 	info, err := os.Stat(d.store)
 	d.must(err)
 	limit := (max(info.Size(), 64<<10) + 4095) / 512 // the unit of ulimit -f in POSIX shells
+	var long strings.Builder                         // that cannot be packed
+	for i := range 990 {
+		fmt.Fprintf(&long, "%x ", sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
+	}
 	var problems bytes.Buffer
-	cmd := exec.Command("sh", "-c", `ulimit -f "$1" && shift && exec "$@"`, "sh", strconv.FormatInt(limit, 10), program, "decide", id, "on", "--reasoning", strings.Repeat("word ", 12_000), "--store", d.store)
+	cmd := exec.Command("sh", "-c", `ulimit -f "$1" && shift && exec "$@"`, "sh", strconv.FormatInt(limit, 10), program, "decide", id, "on", "--reasoning", long.String(), "--store", d.store)
 	cmd.Stderr = &problems
 	d.exits(cmd.Run(), 1, &problems)
 	if !regexp.MustCompile(`disk I/O error|the disk is full`).MatchString(problems.String()) {
