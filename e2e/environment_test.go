@@ -214,6 +214,18 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("--json prints %s", out)
 		}
 	})
+	t.Run("a packed event", func(t *testing.T) {
+		d := newDesk(t)
+		out, _ := d.run(3, "question.json")
+		db := d.open()
+		var events []byte
+		d.must(db.QueryRow(`SELECT events FROM log WHERE first=1`).Scan(&events))
+		events[len(events)-1] ^= 1
+		_, err := db.Exec(`UPDATE log SET events=? WHERE first=1`, events)
+		d.must(err)
+		_, stderr := d.run(1, "store", "verify")
+		d.complains(stderr, d.id(out)+`: event 1: .*`)
+	})
 	t.Run("a row", func(t *testing.T) {
 		d := newDesk(t)
 		out, _ := d.run(3, "question.json")

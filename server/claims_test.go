@@ -53,7 +53,7 @@ func TestClaims(t *testing.T) {
 			d.wantAs(key, 200, "GET", "/v1/inbox?mine=true"+query, "").into(t, &list)
 			return len(list.Items)
 		}
-		if mine(carol, "") != 1 || mine(carol, "&machine=claims&state=review") != 1 || mine(carol, "&machine=other") != 0 || mine(carol, "&subject=x") != 0 || mine(dave, "") != 0 || mine(localKey, "&human=carol") != 1 {
+		if mine(carol, "") != 1 || mine(carol, "&machine=claims&state=review") != 1 || mine(carol, "&machine=other") != 0 || mine(carol, "&subject=x") != 0 || mine(carol, "&code="+s.Question.Code) != 1 || mine(carol, "&code=other") != 0 || mine(carol, "&since=2999-01-01T00:00:00Z") != 0 || mine(dave, "") != 0 || mine(localKey, "&human=carol") != 1 {
 			t.Error("what somebody is at is not theirs")
 		}
 		if unclaimed(dave) != 0 || unclaimed(carol) != 1 {

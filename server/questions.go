@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server/internal/params"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
 // Questions, and the words of humans on them. A ruling says of which round it is and which
@@ -63,13 +64,13 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 	if in.Human == "me" && viewer == "" {
 		return nil, bad("bad_request", "human is me, and the key names %s: say which", orNobody(p.humans(in.Machine)))
 	}
-	if in.Mine {
-		return s.mine(ctx, p, in, viewer)
-	}
 	q := session.ListQuery{MachineName: in.Machine, State: in.State, Code: in.Code, Subject: in.Subject, After: session.Cursor(in.Cursor), Limit: parseLimit(in.Limit)}
 	since, err := momentOf("since", in.Since)
 	if err != nil {
 		return nil, err
+	}
+	if in.Mine {
+		return s.mine(ctx, p, in, viewer, since)
 	}
 	q.UpdatedAfter = since // others began to wait before
 	if in.Human != "" {
@@ -95,28 +96,35 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 }
 
 // mine returns the questions that somebody is at or is to be. Claims are few, and lead to them.
-func (s *Server) mine(ctx context.Context, p *Principal, in *inboxIn, viewer machine.SpecialistID) (*inboxOut, error) {
+func (s *Server) mine(ctx context.Context, p *Principal, in *inboxIn, viewer machine.SpecialistID, since specialist.Time) (*inboxOut, error) {
 	humans := p.humans(in.Machine)
 	if viewer != "" {
 		humans = []string{string(viewer)}
 	}
 	claims, err := s.config.Control.ClaimsOf(ctx, p.Tenant, p.Subject, humans, s.now(), maxPage)
+	if err != nil {
+		return nil, err
+	}
 	items := []api.Item{}
 	for _, c := range claims {
 		at, err := s.asked(ctx, p, c.QuestionID, mayPayload)
-		if err != nil {
+		_, gone := errors.AsType[*session.NotFoundError](err)
+		if refused, is := errors.AsType[*api.Error](err); gone || is && refused.Status == http.StatusForbidden {
 			continue // it was answered, or is not theirs to see any more
+		}
+		if err != nil {
+			return nil, err
 		}
 		q, err := tenantOf(ctx).Runner.Question(ctx, at, viewer)
 		if err != nil {
 			return nil, err
 		}
-		if (in.Machine == "" || q.MachineName == in.Machine) && (in.State == "" || q.State == in.State) && strings.HasPrefix(q.Subject, in.Subject) {
+		if (in.Machine == "" || q.MachineName == in.Machine) && (in.State == "" || q.State == in.State) && (in.Code == "" || q.Code == in.Code) && strings.HasPrefix(q.Subject, in.Subject) && q.Since > since {
 			items = append(items, api.Item{Question: q, Claim: api.ClaimOf(c)})
 		}
 	}
 	slices.SortStableFunc(items, func(a, b api.Item) int { return cmp.Compare(a.Since, b.Since) })
-	return &inboxOut{api.List[api.Item]{Items: items}}, err
+	return &inboxOut{api.List[api.Item]{Items: items}}, nil
 }
 
 // parts returns the session and the round of a question.

@@ -151,7 +151,12 @@ func (c *committer) do(j *job) error {
 // lead commits the jobs that wait, the first of which is the caller's own, and passes the lead on.
 func (c *committer) lead() {
 	batch := c.gather()
+	defer c.pass(batch) // whatever becomes of this goroutine
 	c.commitSafely(batch)
+}
+
+// pass hands the lead on, and wakes the jobs of a batch.
+func (c *committer) pass(batch []*job) {
 	c.mu.Lock()
 	done := slices.Clone(batch[1:])
 	clear(batch)
@@ -223,16 +228,18 @@ func (c *committer) gather() []*job {
 	}
 }
 
-// commitSafely commits a batch; if that panics, the batch fails, and the next one is committed.
+// commitSafely commits a batch; if that panics, or ends the goroutine, the batch fails.
 func (c *committer) commitSafely(batch []*job) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
+		if v := recover(); !returned {
 			for _, j := range batch {
 				j.err = fmt.Errorf("panic while committing, so it may be stored or not: %v", v)
 			}
 		}
 	}()
 	c.commit(batch)
+	returned = true
 }
 
 // commit writes a batch in one transaction. If that fails for a reason that may

@@ -9,8 +9,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,6 +184,44 @@ func TestReplacedAtTheLastMoment(t *testing.T) {
 	}
 	if err := s.Close(); !errors.Is(err, store.ErrReplaced) {
 		t.Errorf("Close = %v, want ErrReplaced", err)
+	}
+}
+
+// TestLeadIsPassedOn: whoever commits for others and panics, or ends its goroutine, in what is told of it leaves
+// nobody waiting: its batch is told that it may be stored or not, and the next one commits.
+func TestLeadIsPassedOn(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("a bug in a counter") }, "exit": runtime.Goexit} {
+		var ends atomic.Bool
+		s, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "dialai.db"), store.SQLiteOptions{Observe: func(int, time.Duration, error) {
+			if ends.CompareAndSwap(true, false) {
+				end()
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends.Store(true)
+		var failed atomic.Int32
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				if err := s.CommitWhile(func() error { return nil }); err != nil {
+					if !strings.Contains(err.Error(), "it may be stored or not") {
+						t.Errorf("%s: %v", name, err)
+					}
+					failed.Add(1)
+				}
+			}()
+		}
+		wg.Wait()
+		if name == "panic" && failed.Load() == 0 {
+			t.Error("nobody was told that it may not be stored")
+		}
+		if err := errors.Join(s.CommitWhile(func() error { return nil }), s.Close()); err != nil {
+			t.Errorf("%s: afterwards: %v", name, err)
+		}
 	}
 }
 

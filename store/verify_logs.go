@@ -225,7 +225,11 @@ func (f *folding) add(r *logRow) *Difference {
 	want := beside{first: f.sequence + 1}
 	var unreadable error
 	if r.events, unreadable = pack.Unpack(nil, r.stored); f.sequence == 0 {
-		f.stream = cmp.Or(sessionIDOf(r.events), f.stream)
+		id := sessionIDOf(r.events)
+		if id == "" {
+			id = f.a.named(r.session)
+		}
+		f.stream = cmp.Or(id, f.stream)
 	}
 	bad := func(format string, args ...any) *Difference {
 		d := differs(inLog, f.stream, format, args...)
@@ -256,6 +260,13 @@ func (f *folding) add(r *logRow) *Difference {
 		f.a.find(differs(inRows, "log", "what stands beside the record at place %d (first, at, decides) is not what its events say", r.place))
 	}
 	return nil
+}
+
+// named returns the id that the row of a session has, "" if there is none: for a log that does not
+// say whose it is.
+func (a *audit) named(row int64) (id string) {
+	_ = a.q.QueryRowContext(context.Background(), `SELECT session_id FROM sessions NOT INDEXED WHERE id=?`, row).Scan(&id) // what is wrong with the table is said elsewhere
+	return id
 }
 
 func same(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
