@@ -98,14 +98,18 @@ func TestReviewByKeys(t *testing.T) {
 	if got := len(s.Reviews("carol")); got != before {
 		t.Errorf("a review that was taken back was sent: %d are left of %d", got, before)
 	}
+	told := 0
 	for n := range before {
 		p.Wait(`document.querySelector("[data-question]")`)
 		was := shows()
-		p.Press("2")
+		p.Press(desktest.Eval[string](p, `document.querySelector("[data-choice=refuse] kbd").innerText`))
 		is := picked()
 		p.Press("Ctrl+Enter")
 		p.Wait(`document.querySelector("[data-outcome]")?.dataset.outcome === %s && document.querySelector("[data-moved]") && document.querySelector("[data-question]")?.dataset.question !== %s`, was, was)
 		p.Wait(`(([text, is]) => text.includes("You: " + is) && (text.includes("You agree with what was decided: " + is) || /Decided was|What was decided is another/.test(text) && !text.includes("Decided was " + is)))([document.querySelector("[data-outcome]").innerText, %s])`, is)
+		if strings.Contains(desktest.Eval[string](p, `document.querySelector("[data-outcome]").innerText`), "Decided was pay") {
+			told++
+		}
 		p.Size(360, 740)
 		if wide := desktest.Eval[float64](p, `document.querySelector("[data-outcome] .grow").getBoundingClientRect().width`); wide < 150 {
 			t.Errorf("at 360 what became of it is in %.0f px", wide)
@@ -116,6 +120,13 @@ func TestReviewByKeys(t *testing.T) {
 		}
 	}
 	p.Says("Nothing is to be reviewed")
+	if told == 0 {
+		t.Error("it is never said what was decided")
+	}
+	// Of the session only the round is asked for that was reviewed: others of it may wait for the same human.
+	if asked := desktest.Eval[[]string](p, `performance.getEntriesByType("resource").map((e) => new URL(e.name).pathname).filter((path) => /^[/]v1[/]sessions[/][^/]+$/.test(path))`); len(asked) > 0 {
+		t.Errorf("whole sessions are asked for: %v", asked)
+	}
 }
 
 // TestKeys: keys go to pages and say what they do; in a text they are letters, and switched off they
