@@ -36,8 +36,8 @@ one transaction, and needs as much room on the disk as the store again. What fol
 from nothing stays as it is: the secret that audits are drawn by, the audit of models, the
 logs of agents. Events that are stored as JSON, as those of a store that is named
 sqlite:PATH?pack=off, stay so without --repack. A damaged log or definition is reported,
-and nothing is changed. While dialai serve carries the sessions on it is refused: end that,
-or start it with --drive off.`,
+and nothing is changed. While dialai serve carries the sessions on it is refused: end
+that, or start it with --drive off.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			job.Kind = "rebuild"
