@@ -108,6 +108,17 @@ func TestUnknown(t *testing.T) {
 	p.Reach("[data-state=empty] button")
 	p.Press("Enter")
 	p.Wait(`document.querySelectorAll("[data-session]").length === 1 && location.search === ""`)
+	for at, row := range map[string]string{"inbox?mine=nobodys": "[data-row]", "inbox?state=nowhere": "[data-row]", "reviews?machine=none": ""} {
+		p.Visit("/desk/" + at)
+		_, named, _ := strings.Cut(at, "=")
+		p.Wait(`document.querySelector("[data-state=empty] button")?.innerText.includes(%s)`, named)
+		p.Reach("[data-state=empty] button")
+		p.Press("Enter")
+		p.Wait(`location.search === ""`)
+		if row != "" {
+			p.Wait(`document.querySelectorAll(%s).length === 1`, row)
+		}
+	}
 
 	var made struct{ Credential string }
 	s.Call("", 201, "POST", "/v1/keys", `{"name":"other","grants":[{"role":"human","machines":["other"],"humans":["carol"]}]}`, &made)

@@ -113,8 +113,9 @@ class Inbox {
     this.seq++;
   }
 
-  #page(cursor: string, signal?: AbortSignal): Promise<List<Item>> {
+  async #page(cursor: string, signal?: AbortSignal): Promise<List<Item>> {
     const { machine, state, subject, whose } = this.#filters;
+    if (!['', 'free', 'true'].includes(whose)) return { items: [] };
     const viewer = account.viewer;
     return call<List<Item>>('GET', '/v1/inbox' + query({ machine, state, subject, human: viewer, unclaimed: whose === 'free', mine: whose === 'true', limit: 50, cursor }), undefined, { signal });
   }

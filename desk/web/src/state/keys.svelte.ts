@@ -33,7 +33,7 @@ class Keys {
     const typing = on?.matches?.('input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable=true]') ?? false;
     let key = e.ctrlKey ? 'Ctrl+' + e.key : e.shiftKey && e.key.startsWith('Arrow') ? 'Shift+' + e.key : e.key;
     if (e.ctrlKey && key !== 'Ctrl+Enter') return;
-    if (typing && key !== 'Escape' && key !== 'Ctrl+Enter') return;
+    if (typing && !['Escape', 'Ctrl+Enter'].includes(key) && !(key === '/' && on?.matches('select'))) return;
     if (key === 'Enter' && on?.matches?.('button, a, summary, input, select')) return;
     const letter = key.length === 1;
     if (letter && !kept.settings.keys) return;
