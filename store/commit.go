@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,33 +25,32 @@ import (
 
 // statements are those of the writing connection, prepared once.
 type statements struct {
-	update, advance, redefine                    *sql.Stmt
-	insertSession, insertLog, findSession        *sql.Stmt
+	update, advance, redefine, insertSession     hot
+	insertLog, insertLesson                      hot
+	learn, insertExemplar, bumpTrust             hot
+	findSession, retract                         *sql.Stmt
 	insertMachine, findMachine, insertDefinition *sql.Stmt
-	learn, insertExemplar, bumpTrust             *sql.Stmt
-	retract                                      *sql.Stmt
-	insertLesson                                 *sql.Stmt
 	rosterHead, insertRoster                     *sql.Stmt
 	auditHead, insertAudit                       *sql.Stmt
 	agentHead, insertAgentEvent                  *sql.Stmt
 }
 
 func (st *statements) prepare(p *preparer) {
-	p.prepare(&st.update, updateSession(projection.SessionStanding))
-	p.prepare(&st.redefine, updateSession(sessionDigest))
-	p.prepare(&st.advance, updateSession(projection.SessionMoving))
-	p.prepare(&st.insertSession, insert("sessions", projection.SessionColumns)+` ON CONFLICT DO NOTHING`)
-	p.prepare(&st.insertLog, insert("log", projection.LogColumns))
+	p.hot(&st.update, updateSession(projection.SessionStanding))
+	p.hot(&st.redefine, updateSession(sessionDigest))
+	p.hot(&st.advance, updateSession(projection.SessionMoving))
+	p.hot(&st.insertSession, insert("sessions", projection.SessionColumns)+` ON CONFLICT DO NOTHING`)
+	p.hot(&st.insertLog, insert("log", projection.LogColumns))
 	p.prepare(&st.findSession, `SELECT id FROM sessions WHERE session_id=?`)
 	p.prepare(&st.insertMachine, `INSERT INTO machines (machine_name) VALUES (?) ON CONFLICT DO NOTHING`)
 	p.prepare(&st.findMachine, `SELECT id FROM machines WHERE machine_name=?`)
 	p.prepare(&st.insertDefinition, insert("definitions", projection.DefinitionColumns)+` ON CONFLICT DO NOTHING`)
-	p.prepare(&st.learn, insert("alignment", projection.AlignmentColumns)+
+	p.hot(&st.learn, insert("alignment", projection.AlignmentColumns)+
 		` ON CONFLICT DO UPDATE SET matching=matching+excluded.matching, total=total+excluded.total, updated_at=max(updated_at, excluded.updated_at)`)
-	p.prepare(&st.insertExemplar, insert("exemplars", projection.ExemplarColumns))
+	p.hot(&st.insertExemplar, insert("exemplars", projection.ExemplarColumns))
 	p.prepare(&st.retract, `UPDATE exemplars SET exemplar='' WHERE machine=? AND instr(exemplar, ?)=1`)
-	p.prepare(&st.insertLesson, `INSERT INTO lessons (id, lesson) VALUES (?,?)`)
-	p.prepare(&st.bumpTrust, `UPDATE machines SET trust_version=trust_version+1 WHERE id=?`)
+	p.hot(&st.insertLesson, `INSERT INTO lessons (id, lesson) VALUES (?,?)`)
+	p.hot(&st.bumpTrust, `UPDATE machines SET trust_version=trust_version+1 WHERE id=?`)
 	p.prepare(&st.rosterHead, `SELECT first, hash FROM roster_log WHERE machine=? ORDER BY id DESC LIMIT 1`)
 	p.prepare(&st.auditHead, `SELECT hash FROM llm_audit ORDER BY id DESC LIMIT 1`)
 	p.prepare(&st.insertAudit, `INSERT INTO llm_audit (session_id, entry, hash) VALUES (?,?,?)`)
@@ -183,11 +183,11 @@ func (p *pending) write(ctx context.Context, st *statements) error {
 	if r.Decides {
 		decides = p.machine
 	}
-	logged, err := st.insertLog.ExecContext(ctx, p.row, r.First, decides, r.At, p.stored, r.Hash[:])
+	logged, err := st.insertLog.exec(p.row, r.First, decides, r.At, p.stored, r.Hash[:])
 	if err == nil && p.Lesson != nil {
 		var id int64
 		if id, err = logged.LastInsertId(); err == nil {
-			_, err = st.insertLesson.ExecContext(ctx, id, text(p.Lesson))
+			_, err = st.insertLesson.exec(id, text(p.Lesson))
 		}
 	}
 	if err == nil && p.Learned {
@@ -220,7 +220,7 @@ func (p *pending) writeSession(ctx context.Context, st *statements) (err error) 
 			return err
 		}
 	}
-	result, err := p.putSession(ctx, st)
+	result, err := p.putSession(st)
 	if err != nil {
 		return err
 	}
@@ -239,19 +239,19 @@ func (p *pending) writeSession(ctx context.Context, st *statements) (err error) 
 }
 
 // putSession inserts the row of the session, or brings it up to date.
-func (p *pending) putSession(ctx context.Context, st *statements) (sql.Result, error) {
+func (p *pending) putSession(st *statements) (driver.Result, error) {
 	p.head = p.Record.Hash[:]
 	fields := p.Session.Fields(p.args[:0], &p.machine, &p.head)
 	p.args = append(fields, p.row, p.Before)
 	switch {
 	case p.New:
-		return st.insertSession.ExecContext(ctx, projection.Values(fields)...)
+		return st.insertSession.exec(projection.Values(fields)...)
 	case p.Redefined:
-		return st.redefine.ExecContext(ctx, projection.Values(p.args[sessionDigest:])...)
+		return st.redefine.exec(projection.Values(p.args[sessionDigest:])...)
 	case p.Moved:
-		return st.advance.ExecContext(ctx, projection.Values(p.args[projection.SessionMoving:])...)
+		return st.advance.exec(projection.Values(p.args[projection.SessionMoving:])...)
 	}
-	return st.update.ExecContext(ctx, projection.Values(p.args[projection.SessionStanding:])...)
+	return st.update.exec(projection.Values(p.args[projection.SessionStanding:])...)
 }
 
 func machineRow(ctx context.Context, st *statements, name string) (id int64, err error) {
@@ -264,12 +264,12 @@ func machineRow(ctx context.Context, st *statements, name string) (id int64, err
 
 func (p *pending) writeLearned(ctx context.Context, st *statements) error {
 	for i := range p.Alignment {
-		if _, err := st.learn.ExecContext(ctx, p.Alignment[i].Fields(nil, &p.machine)...); err != nil {
+		if _, err := st.learn.exec(p.Alignment[i].Fields(nil, &p.machine)...); err != nil {
 			return err
 		}
 	}
 	if p.Exemplar != nil {
-		if _, err := st.insertExemplar.ExecContext(ctx, p.Exemplar.Fields(nil, &p.machine)...); err != nil {
+		if _, err := st.insertExemplar.exec(p.Exemplar.Fields(nil, &p.machine)...); err != nil {
 			return err
 		}
 	}
@@ -278,7 +278,7 @@ func (p *pending) writeLearned(ctx context.Context, st *statements) error {
 			return err
 		}
 	}
-	_, err := st.bumpTrust.ExecContext(ctx, p.machine)
+	_, err := st.bumpTrust.exec(p.machine)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"sync"
@@ -32,11 +33,12 @@ import (
 // and so an fsync. A lone job is never delayed.
 type committer struct {
 	conn  *sql.Conn
-	begin *sql.Stmt
-	end   *sql.Stmt
-	all   []*sql.Stmt // of conn
+	begin hot
+	end   hot
+	undo  hot
+	all   []io.Closer // statements of conn
 
-	dataVersion *sql.Stmt
+	dataVersion hot
 	seen        int64 // last data_version: it changes when another connection writes
 
 	observe func(commits int, took time.Duration, err error) // nil is told nothing
@@ -93,22 +95,23 @@ func newCommitter(ctx context.Context, db *sql.DB, path string, observe func(int
 
 func (c *committer) prepare(ctx context.Context, prepare func(*preparer)) error {
 	p := preparer{ctx: ctx, conn: c.conn}
-	p.prepare(&c.begin, `BEGIN IMMEDIATE`)
-	p.prepare(&c.end, `COMMIT`)
-	p.prepare(&c.dataVersion, `PRAGMA data_version`)
+	p.hot(&c.begin, `BEGIN IMMEDIATE`)
+	p.hot(&c.end, `COMMIT`)
+	p.hot(&c.undo, `ROLLBACK`)
+	p.hot(&c.dataVersion, `PRAGMA data_version`)
 	prepare(&p)
 	c.all = p.all
-	if p.err != nil {
-		return p.err
+	if p.err == nil {
+		c.seen, p.err = c.dataVersion.number()
 	}
-	return c.dataVersion.QueryRowContext(ctx).Scan(&c.seen)
+	return p.err
 }
 
 // A preparer prepares statements and keeps the first error.
 type preparer struct {
 	ctx  context.Context
 	conn *sql.Conn
-	all  []*sql.Stmt
+	all  []io.Closer
 	err  error
 }
 
@@ -312,18 +315,18 @@ func (c *committer) transaction(batch []*job) (err error) {
 	if c.gone != nil {
 		return c.gone
 	}
-	if _, err := c.begin.ExecContext(ctx); err != nil {
+	if _, err := c.begin.exec(); err != nil {
 		return translate(err)
 	}
 	committed := false
 	defer func() {
 		if !committed { // it failed, or panics
-			c.conn.ExecContext(ctx, `ROLLBACK`)
+			c.undo.exec()
 			err = translate(err)
 		}
 	}()
-	var version int64
-	if err := c.dataVersion.QueryRowContext(ctx).Scan(&version); err != nil {
+	version, err := c.dataVersion.number()
+	if err != nil {
 		return err
 	}
 	foreign := version != c.seen
@@ -342,7 +345,7 @@ func (c *committer) transaction(batch []*job) (err error) {
 	if !c.here() {
 		return c.gone
 	}
-	if _, err = c.end.ExecContext(ctx); err != nil {
+	if _, err = c.end.exec(); err != nil {
 		return err
 	}
 	c.wrote, committed = true, true
