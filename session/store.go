@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"iter"
+	"time"
 
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
@@ -78,8 +79,12 @@ type (
 // A TrustStore keeps what human decisions taught.
 type TrustStore interface {
 	// Book returns the alignment of a machine's specialists. It includes every
-	// outcome whose commit returned before the call.
+	// outcome whose commit returned before the call; if another process has made it,
+	// longer than Staleness before.
 	Book(ctx context.Context, machineName string) (*Book, error)
+	// Staleness returns how old what Book and Roster return may be at most, where
+	// another process has changed it; 0 if they are never older than the call.
+	Staleness() time.Duration
 	// Exemplars returns the newest exemplars of a state in commit order, the
 	// oldest first; limit 0 means [MaxExemplars]. With state "" it returns those
 	// of all states, and limit 0 means all of them.
@@ -149,7 +154,8 @@ type DecisionRef struct {
 // A RosterStore keeps the specialists that were registered for machines, in a
 // log for each machine name.
 type RosterStore interface {
-	// Roster returns what is registered for a machine; never nil.
+	// Roster returns what is registered for a machine; never nil. How old it may be is that
+	// of a Book.
 	Roster(ctx context.Context, machineName string) (*Roster, error)
 	// Register appends one event to the log of a machine. It returns ErrStale,
 	// and changes nothing, unless the stored roster has the sequence number

@@ -23,22 +23,20 @@ type cached struct {
 
 type cachedMachine struct {
 	id     int64           // machines.id; 0 if it is not known
+	at     int64           // the version of the file in which is was read
+	is     versions        // of what the file has
+	asked  *question       // nobody has begun to look up the answer
 	book   *trust.Book     // nil if it has to be read
 	trust  int64           // version of book
-	roster *session.Roster // nil if it has to be read
-	epoch  int64           // raised whenever something is forgotten
+	roster *session.Roster // nil if it has to be read; its version is its sequence number
 }
 
-// forget makes the next reader read again, and keeps one that is reading now
-// from caching what it got.
-func (m *cachedMachine) forget() {
-	m.book, m.roster = nil, nil
-	m.epoch++
-}
+// versions are those of what belongs to a machine name: they grow with each change of it.
+type versions struct{ trust, roster int64 }
 
 // machine returns what is known of a machine name.
 func (c *cache) machine(name string) *cachedMachine {
-	return c.machines.GetOr(name, func() *cachedMachine { return &cachedMachine{} })
+	return c.machines.GetOr(name, func() *cachedMachine { return &cachedMachine{at: -1} })
 }
 
 // remembered is how many sessions, machine names and definitions a cache has at least;
@@ -53,12 +51,5 @@ func newCache() cache {
 func (c *cache) put(id specialist.SessionID, v cached) {
 	if now, ok := c.sessions.Get(id); !ok || now.session.Sequence <= v.session.Sequence {
 		c.sessions.Put(id, v)
-	}
-}
-
-// forget forgets what another process may have changed.
-func (c *cache) forget() {
-	for _, m := range c.machines.All() {
-		m.forget()
 	}
 }

@@ -139,7 +139,7 @@ func (s *SQLite) Commit(ctx context.Context, c *session.Change) (err error) {
 	}
 	head := p.Record.Hash
 	c.After.Head = &head
-	s.remember(p, c, j.foreign)
+	s.remember(p, c)
 	return nil
 }
 
@@ -157,18 +157,11 @@ func (s *SQLite) lookUp(p *pending, c *session.Change) {
 }
 
 // remember brings the cache up to date after a change became durable.
-func (s *SQLite) remember(p *pending, c *session.Change, foreign bool) {
+func (s *SQLite) remember(p *pending, c *session.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if foreign {
-		s.cache.forget()
-	}
-	known := s.cache.machine(p.Session.Machine)
-	known.id = p.machine
+	s.cache.machine(p.Session.Machine).id = p.machine
 	s.cache.known.Put(p.Session.Digest, true)
-	if p.Learned || p.Roster != nil {
-		known.forget()
-	}
 	s.cache.put(c.After.ID, cached{p.row, c.After})
 }
 
@@ -305,15 +298,11 @@ func appendRoster(ctx context.Context, st *statements, machine int64, name strin
 
 // Register implements [session.RosterStore].
 func (s *SQLite) Register(ctx context.Context, machineName string, before int64, e session.RosterEvent) error {
-	err := s.out.do(&job{ctx: ctx, write: func(ctx context.Context) error {
+	return s.out.do(&job{ctx: ctx, write: func(ctx context.Context) error {
 		id, err := machineRow(ctx, &s.stmts, machineName)
 		if err != nil {
 			return err
 		}
 		return appendRoster(ctx, &s.stmts, id, machineName, before, e)
 	}})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cache.machine(machineName).forget()
-	return err
 }

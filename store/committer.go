@@ -16,8 +16,7 @@ import (
 
 // All writing goes through one connection, since SQLite has one writer. There is no
 // goroutine that does it: whoever hands in a job while nobody commits takes the lead. It
-// takes what is waiting, begins a transaction, sees whether another process
-// has written, has each job write, sees that the files are still those that it opened,
+// takes what is waiting, begins a transaction, has each job write, sees that the files are still those that it opened,
 // and commits. Then it hands the lead to the first who came meanwhile, and only then does
 // anybody of its batch learn what became of their job. So a lone commit costs no change of
 // goroutines, and those who wait share one sync.
@@ -38,9 +37,6 @@ type committer struct {
 	undo  hot
 	all   []io.Closer // statements of conn
 
-	dataVersion hot
-	seen        int64 // last data_version: it changes when another connection writes
-
 	observe func(commits int, took time.Duration, err error) // nil is told nothing
 
 	watch watch
@@ -57,12 +53,11 @@ type committer struct {
 
 // A job is one commit.
 type job struct {
-	ctx     context.Context
-	write   func(ctx context.Context) error                 // with statements that were prepared for it
-	alone   func(ctx context.Context, conn *sql.Conn) error // in place of write: with no transaction under way
-	err     error                                           // what became of it
-	foreign bool                                            // somebody outside this process has written since the last batch
-	lead    chan bool                                       // true to lead, false when it is done
+	ctx   context.Context
+	write func(ctx context.Context) error                 // with statements that were prepared for it
+	alone func(ctx context.Context, conn *sql.Conn) error // in place of write: with no transaction under way
+	err   error                                           // what became of it
+	lead  chan bool                                       // true to lead, false when it is done
 }
 
 // errSkip wraps an error that concerns one job only: the others of its batch are
@@ -98,12 +93,8 @@ func (c *committer) prepare(ctx context.Context, prepare func(*preparer)) error 
 	p.hot(&c.begin, `BEGIN IMMEDIATE`)
 	p.hot(&c.end, `COMMIT`)
 	p.hot(&c.undo, `ROLLBACK`)
-	p.hot(&c.dataVersion, `PRAGMA data_version`)
 	prepare(&p)
 	c.all = p.all
-	if p.err == nil {
-		c.seen, p.err = c.dataVersion.number()
-	}
 	return p.err
 }
 
@@ -325,14 +316,8 @@ func (c *committer) transaction(batch []*job) (err error) {
 			err = translate(err)
 		}
 	}()
-	version, err := c.dataVersion.number()
-	if err != nil {
-		return err
-	}
-	foreign := version != c.seen
-	c.seen = version
 	for _, j := range batch {
-		j.foreign, j.err = foreign, nil
+		j.err = nil
 		err := j.writeSafely(ctx)
 		var skipped skipError
 		switch {

@@ -168,8 +168,8 @@ type access struct {
 	vfs                 string
 }
 
-// readers is how many reads may go on at once.
-const readers = 4
+// readers is how many connections read, of which one looks at versions alone.
+const readers = 5
 
 func openPool(path string, how access, writer bool) (*sql.DB, error) {
 	q := url.Values{}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
@@ -203,6 +204,9 @@ func (m *Memory) Definitions(_ context.Context, machineName string) ([][]byte, e
 	slices.Reverse(newest)
 	return newest, nil
 }
+
+// Staleness implements [session.TrustStore]: there is one process.
+func (m *Memory) Staleness() time.Duration { return 0 }
 
 // Book implements [session.TrustStore].
 func (m *Memory) Book(_ context.Context, machineName string) (*trust.Book, error) {

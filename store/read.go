@@ -15,7 +15,7 @@ import (
 
 // Reading a SQLite file. What is cached was folded from the log or committed here; a
 // row tells whether that is still so: the sequence number for a session, the versions
-// of trust and roster for a machine name. If not, the session is folded from its log
+// of trust and roster for a machine name (versions.go). If not, the session is folded from its log
 // again, and each record is held to the chain of hashes on the way: a log that was
 // altered, or ends before or after what the session's row says, is damaged.
 //
@@ -23,17 +23,15 @@ import (
 // that is not compiled yet is read between two attempts. Each row that is read goes through
 // scan, which gives errors their names.
 
-const loadQuery = `SELECT s.id, s.sequence, s.head, m.id, m.machine_name, m.trust_version,
-	coalesce((SELECT max(first) FROM roster_log r WHERE r.machine=m.id), 0)
-	FROM sessions s JOIN machines m ON m.id=s.machine WHERE s.session_id=?`
+const loadQuery = `SELECT s.id, s.sequence, s.head, m.id, m.machine_name FROM sessions s JOIN machines m ON m.id=s.machine WHERE s.session_id=?`
 
 // Load implements [session.SessionStore]. A session that was committed or loaded
 // here before, and has not changed since, is not folded again.
 func (s *SQLite) Load(ctx context.Context, programs *session.Programs, id specialist.SessionID) (*session.Session, error) {
-	var row, sequence, machine, trustVersion, rosterVersion int64
+	var row, sequence, machine int64
 	var head []byte
 	var name string
-	err := s.load.QueryRowContext(ctx, id.String()).Scan(&row, &sequence, &head, &machine, &name, &trustVersion, &rosterVersion)
+	err := s.load.QueryRowContext(ctx, id.String()).Scan(&row, &sequence, &head, &machine, &name)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, &session.NotFoundError{What: "Session", ID: id.String()}
@@ -41,11 +39,7 @@ func (s *SQLite) Load(ctx context.Context, programs *session.Programs, id specia
 		return nil, translate(err)
 	}
 	s.mu.Lock()
-	known := s.cache.machine(name)
-	known.id = machine
-	if known.book != nil && known.trust != trustVersion || known.roster != nil && known.roster.Sequence != rosterVersion {
-		known.forget()
-	}
+	s.cache.machine(name).id = machine
 	v, ok := s.cache.sessions.Get(id)
 	s.mu.Unlock()
 	if ok && v.session.Sequence == sequence {

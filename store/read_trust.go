@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -14,25 +12,22 @@ import (
 )
 
 // What human decisions taught, read from a SQLite file: tallies, exemplars, lessons,
-// decisions, and rosters with their logs. A book or a roster is cached under its epoch:
-// who reads remembers the epoch before, and keeps what was read only if nothing was
-// forgotten meanwhile, so a slow reader never puts old trust into the cache. The log of
-// a machine name is a chain of hashes as that of a session, and checked when it is
-// folded.
+// decisions, and rosters with their logs. A book or a roster that was read is used as long
+// as its version is that of the file (versions.go), which is asked before it is read: it is
+// never older than it says. The log of a machine name is a chain of hashes as that of a
+// session, and checked when it is folded.
 
 // Book implements [session.TrustStore].
 func (s *SQLite) Book(ctx context.Context, machineName string) (*trust.Book, error) {
-	s.mu.Lock()
-	known := s.cache.machine(machineName)
-	book, epoch := known.book, known.epoch
-	s.mu.Unlock()
-	if book != nil {
-		return book, nil
+	known, is, err := s.known(machineName)
+	if err != nil {
+		return nil, err
 	}
-	var version sql.NullInt64
-	err := s.read.QueryRowContext(ctx, `SELECT trust_version FROM machines WHERE machine_name=?`, machineName).Scan(&version)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, translate(err)
+	s.mu.Lock()
+	book, version := known.book, known.trust
+	s.mu.Unlock()
+	if book != nil && version == is.trust {
+		return book, nil
 	}
 	tallies, err := s.reader().tallies(ctx, machineName)
 	if err != nil {
@@ -41,8 +36,8 @@ func (s *SQLite) Book(ctx context.Context, machineName string) (*trust.Book, err
 	book = trust.NewBook(tallies)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known.epoch == epoch {
-		known.book, known.trust = book, version.Int64
+	if known.book == nil || known.trust < is.trust {
+		known.book, known.trust = book, is.trust
 	}
 	return book, nil
 }
@@ -126,11 +121,14 @@ func (s *SQLite) Decided(ctx context.Context, machineName string) iter.Seq2[sess
 
 // Roster implements [session.RosterStore].
 func (s *SQLite) Roster(ctx context.Context, machineName string) (*session.Roster, error) {
+	known, is, err := s.known(machineName)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
-	known := s.cache.machine(machineName)
-	roster, epoch := known.roster, known.epoch
+	roster := known.roster
 	s.mu.Unlock()
-	if roster != nil {
+	if roster != nil && roster.Sequence >= is.roster {
 		return roster, nil
 	}
 	roster = &session.Roster{}
@@ -153,7 +151,7 @@ func (s *SQLite) Roster(ctx context.Context, machineName string) (*session.Roste
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known.epoch == epoch {
+	if known.roster == nil || known.roster.Sequence < roster.Sequence {
 		known.roster = roster
 	}
 	return roster, nil

@@ -22,6 +22,7 @@ type SQLite struct {
 	load    *sql.Stmt  // the query of Load
 	records *sql.Stmt  // recordsQuery
 	lessons *sql.Stmt  // the query of Lessons
+	look    look
 
 	mu       sync.Mutex
 	cache    cache
@@ -71,7 +72,11 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 	if err == nil {
 		s.lessons, err = s.read.PrepareContext(ctx, `SELECT id, lesson, coalesce((SELECT at FROM log WHERE log.id=lessons.id), 0) FROM lessons WHERE id>? ORDER BY id`)
 	}
+	if err == nil {
+		err = s.look.open(ctx, s.read)
+	}
 	if err != nil {
+		s.look.close()
 		s.close()
 		return nil, &OpenError{path, translate(err)}
 	}
@@ -83,6 +88,7 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 // something was committed and the file is not there any more.
 func (s *SQLite) Close() error {
 	err := s.out.close() // before what reads is closed, for it may be the last
+	s.look.close()
 	return errors.Join(err, s.load.Close(), s.records.Close(), s.lessons.Close(), s.close())
 }
 

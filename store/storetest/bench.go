@@ -83,6 +83,20 @@ func (b *bench) ok(err error) {
 	}
 }
 
+// within waits until problem finds none, no longer than the store says that it may take.
+func (b *bench) within(old time.Duration, problem func() string) {
+	b.Helper()
+	for until := time.Now().Add(old); ; time.Sleep(time.Millisecond) {
+		p := problem()
+		if p == "" {
+			return
+		}
+		if !time.Now().Before(until) {
+			b.Fatal(p)
+		}
+	}
+}
+
 func (b *bench) start() *session.Session {
 	b.Helper()
 	s, err := b.r.Start(b.ctx, b.m, runner.StartOptions{})

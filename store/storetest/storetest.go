@@ -64,6 +64,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"one winner of many", testOneWinner},
 		{"many sessions at once", testManySessions},
 		{"reopen", testReopen},
+		{"what another process has committed", testCoherence},
 		{"unicode and large values", testValues},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, maker(t)) })

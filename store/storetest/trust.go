@@ -268,3 +268,44 @@ func testRoster(t *testing.T, m Maker) {
 		t.Fatalf("there are %d roster records, want 2", len(records))
 	}
 }
+
+// testCoherence: what one process has been taught, and whom it has registered, counts in another that
+// had read both before, and commits nothing meanwhile.
+func testCoherence(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s := b.start()
+	mine := b.store
+	b.open(m)
+	third := machine.Specialist{Role: machine.Proposer, SpecialistID: "third", StrategyFnName: "random"}
+	_, err := b.r.Register(b.ctx, "storetest", third, nil)
+	b.ok(err)
+	for i, choice := range []string{"again", "park", "back", "again", "park"} {
+		b.decide(s.ID, choice)
+		if i == 2 {
+			b.ok(b.r.Disable(b.ctx, "storetest", "third"))
+		}
+		b.within(mine.Staleness(), func() string {
+			read, err := mine.Book(b.ctx, "storetest")
+			b.ok(err)
+			written, err := b.store.Book(b.ctx, "storetest")
+			b.ok(err)
+			if got, want := read.Records("storetest"), written.Records("storetest"); len(want) == 0 || !reflect.DeepEqual(got, want) {
+				return fmt.Sprintf("after ruling %d the book is %+v, want %+v", i, got, want)
+			}
+			roster, err := mine.Roster(b.ctx, "storetest")
+			b.ok(err)
+			if want := map[bool]int64{false: 1, true: 2}[i >= 2]; roster.Sequence != want || roster.Off["third"] != (i >= 2) {
+				return fmt.Sprintf("after ruling %d the roster is %+v, want that of event %d", i, roster, want)
+			}
+			return ""
+		})
+		if got, want := all(b, mine.Lessons(b.ctx, 0)), all(b, b.store.Lessons(b.ctx, 0)); len(want) != i+1 || !reflect.DeepEqual(got, want) {
+			t.Fatalf("after ruling %d the lessons are %+v, want %+v", i, got, want)
+		}
+		got, err := mine.Exemplars(b.ctx, "storetest", "", 0)
+		b.ok(err)
+		if want, err := b.store.Exemplars(b.ctx, "storetest", "", 0); err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("after ruling %d the exemplars are %+v, want %+v (%v)", i, got, want, err)
+		}
+	}
+}
