@@ -3,6 +3,7 @@ package desk_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,6 +142,23 @@ func TestUnknown(t *testing.T) {
 	for list, texts := range says {
 		if len(texts) != 2 || texts[0] != texts[1] || texts[0] == "" {
 			t.Errorf("what there is not, and what one may not see, of %s: %q", list, texts)
+		}
+	}
+}
+
+// TestWideNames: a machine and a state of 128 wide characters are cut, and nothing scrolls sideways or lies
+// across something else.
+func TestWideNames(t *testing.T) {
+	s := desktest.Serve(t)
+	wide := desktest.Machine{Name: strings.Repeat("退", 128)}
+	starts(s, wide, 2)
+	p := desktest.Open(s, "carol", "/desk/inbox?machine="+url.QueryEscape(wide.Name))
+	p.Wait(`document.querySelectorAll("[data-row]").length === 2`)
+	for _, width := range []int64{360, 768, 1024, 1280} {
+		p.Size(width, 800)
+		p.Wait(`document.documentElement.scrollWidth <= innerWidth && document.querySelectorAll("[data-row]").length === 2`)
+		if over := desktest.Eval[[]string](p, `(list => [...document.querySelectorAll(".list *")].filter((e) => e.getClientRects().length > 0 && e.getBoundingClientRect().right > list.right + 1).map((e) => e.tagName + " " + e.className))(document.querySelector(".list").getBoundingClientRect())`); len(over) > 0 {
+			t.Errorf("at %d beyond the list: %v", width, over)
 		}
 	}
 }

@@ -47,6 +47,19 @@ func TestSkipAndClaim(t *testing.T) {
 	if who := claimed(); who != "carol" {
 		t.Errorf("it is claimed by %q", who)
 	}
+	p.Press("s") // at once, too
+	p.Wait(`document.querySelector("[data-question]").dataset.question === %s`, list[1].Question.QuestionID)
+	who := claimed()
+	for try := 0; try < 1000 && who != ""; try++ { // it is on its way
+		who = claimed()
+	}
+	if who != "" {
+		t.Errorf("skipped, it is claimed by %q", who)
+	}
+	p.Press("k")
+	p.Says("I am at it")
+	p.Press("c")
+	p.Says("Let go")
 	m := p.Tab("/desk/inbox?mine=true")
 	m.Wait(`document.querySelectorAll("[data-row]").length === 1 && document.querySelector("[data-row]").dataset.row === %s`, list[0].Question.QuestionID)
 	m.Press("/")
@@ -67,6 +80,41 @@ func TestSkipAndClaim(t *testing.T) {
 	p.Press("c")
 	p.Says("Let go")
 	p.Press("c")
+	p.Says("I am at it")
+}
+
+// TestClaimFollowsTheEye: a claim is renewed as long as somebody looks, who has let go stays so, and a
+// page that was opened out of sight claims when it comes into it.
+func TestClaimFollowsTheEye(t *testing.T) {
+	s := desktest.Serve(t)
+	v := starts(s, alone, 1)[0]
+	claimed := func() string {
+		var q struct{ Claim struct{ SpecialistID string } }
+		s.Call("dave", 200, "GET", "/v1/inbox/"+v.Question.QuestionID, "", &q)
+		return q.Claim.SpecialistID
+	}
+	p := desktest.OpenIn(s, "carol", question(v), `{
+		let sight = "hidden";
+		Object.defineProperty(document, "visibilityState", { get: () => sight });
+		window.see = (is) => { sight = is; document.dispatchEvent(new Event("visibilitychange")); return true; };
+		window.turns = 0;
+		const [wait, each] = [setTimeout, setInterval];
+		window.setTimeout = (f, ms, ...of) => wait(f, ms === 5000 ? 50 : ms, ...of);
+		window.setInterval = (f, ms, ...of) => each(ms === 600000 ? () => (window.turns++, f()) : f, ms === 600000 ? 50 : ms, ...of);
+	}`)
+	p.Wait(`document.querySelector("[data-question]") && window.turns > 2`)
+	if who := claimed(); who != "" {
+		t.Errorf("nobody has seen it, and %q is at it", who)
+	}
+	desktest.Eval[bool](p, `window.see("visible")`)
+	p.Says("Let go")
+	p.Press("c")
+	p.Says("I am at it")
+	desktest.Eval[bool](p, `(window.turns = 0, true)`)
+	p.Wait(`window.turns > 2`)
+	if who := claimed(); who != "" {
+		t.Errorf("let go, it is claimed by %q", who)
+	}
 	p.Says("I am at it")
 }
 

@@ -1,6 +1,7 @@
 package desk_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/desk/desktest"
@@ -48,6 +49,111 @@ func TestDecidedWhileOpen(t *testing.T) {
 	p.Press("Ctrl+Enter")
 	p.Wait(`document.querySelector("textarea").value === "half a sen" && document.querySelector("button.main").disabled && !document.querySelector("[data-held]")`)
 	s.Call("root", 200, "POST", "/v1/sessions/"+starts(s, alone, 1)[0].SessionID+"/cancel", `{"note":"not needed"}`, nil)
+}
+
+// TestDecidedUnderTheHand: where the address names no question the one that is shown stays when another
+// decides it, with what was typed; nothing that is typed then is said of another.
+func TestDecidedUnderTheHand(t *testing.T) {
+	s := desktest.Serve(t)
+	list := starts(s, alone, 2)
+	p := desktest.Open(s, "carol", "/desk/inbox")
+	p.Wait(`document.querySelector("header .state").innerText === "live" && document.querySelector("[data-question]")?.dataset.question === %s`, list[0].Question.QuestionID)
+	p.Press("2")
+	p.Reach("textarea")
+	p.Type("half a sen")
+	s.Decide("dave", list[0].SessionID, "pay")
+	p.Says("dave decided: pay")
+	p.Type("tence.")
+	p.Press("Ctrl+Enter")
+	p.Wait(`document.querySelector("[data-question]").dataset.question === %s && document.querySelector("textarea").value === "half a sentence." && document.querySelector("button.main").disabled && !document.querySelector("[data-held]")`, list[0].Question.QuestionID)
+	open(t, s, list[1].SessionID)
+	p.Reach("article header a")
+	p.Press("j")
+	p.Wait(`document.querySelector("[data-question]").dataset.question === %s && document.querySelector("textarea").value === ""`, list[1].Question.QuestionID)
+}
+
+// TestReviewedMeanwhile: of two who look at the same closed round the first has said it. The other is told
+// so, keeps their text, and sees neither what was decided nor what the first has said.
+func TestReviewedMeanwhile(t *testing.T) {
+	s := desktest.Serve(t)
+	second := desktest.Kinds["second"]
+	var list []desktest.Session
+	for range 3 {
+		v := s.Start(second.JSON(), `{"n":1}`)
+		s.Decide("erin", v.SessionID, "pay")
+		list = append(list, v)
+	}
+	at := s.Reviews("carol")
+	if len(at) != 3 {
+		t.Fatalf("carol is to review %v", at)
+	}
+	says := func(id string) {
+		s.Call("dave", 200, "POST", "/v1/reviews/"+id, `{"transitionName":"pay","reasoning":"`+desktest.Reason+`"}`, nil)
+	}
+	outcome := func(p *desktest.Page) {
+		t.Helper()
+		for _, word := range []string{"decided: pay", desktest.Reason} {
+			if strings.Contains(p.Heard(), word) || strings.Contains(p.Text(), word) {
+				t.Errorf("the page has %q", word)
+			}
+		}
+	}
+	p := desktest.Open(s, "carol", "/desk/reviews")
+	p.Wait(`document.querySelector("header .state").innerText === "live" && document.querySelector("[data-question]")?.dataset.question === %s`, at[0])
+	p.Press("1")
+	p.Reach("textarea")
+	p.Type("mine")
+	says(at[0])
+	p.Wait(`document.querySelector("[data-over]") && document.querySelector("button.main").disabled`)
+	p.Type(" own")
+	p.Press("Ctrl+Enter")
+	p.Wait(`document.querySelector("[data-question]").dataset.question === %s && document.querySelector("textarea").value === "mine own" && !document.querySelector("[data-held]")`, at[0])
+	p.Visit("/desk/reviews/" + at[0])
+	p.Says("It is no longer asked")
+	p.Says("mine own")
+
+	// In the hold, and from elsewhere: what leads back leads to the review.
+	p.Visit("/desk/reviews/" + at[1])
+	p.Press("1")
+	p.Reach("textarea")
+	p.Type("second")
+	p.Expect("409 /v1/reviews/" + at[1])
+	p.Reach("button.main")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-held]")`)
+	says(at[1])
+	p.Wait(`document.querySelector("[data-refused]")?.innerText.includes("Somebody else has looked at it")`)
+	p.Reach("[data-refused] a")
+	p.Press("Enter")
+	p.Wait(`location.pathname === %s`, "/desk/reviews/"+at[1])
+	p.Says("second")
+	p.Visit("/desk/reviews/" + at[2] + "?machine=second")
+	p.Press("2", "Enter")
+	p.Wait(`document.querySelector("[data-held]")`)
+	p.Visit("/desk/settings") // before it was sent
+	p.Reach("[data-unsent] a")
+	p.Press("Enter")
+	p.Wait(`location.pathname === %s && document.querySelector("[data-choice] input:checked")`, "/desk/reviews/"+at[2])
+	p.Expect("404 /v1/inbox/" + at[2])
+	p.Visit("/desk/q/" + at[2])
+	p.Wait(`location.pathname === %s && document.querySelector("[data-question]")`, "/desk/reviews/"+at[2])
+	outcome(p)
+}
+
+// TestReviewFarBack: a review that the first page of them does not have is there by its address, and what is
+// filtered stays while one goes through the list.
+func TestReviewFarBack(t *testing.T) {
+	s := desktest.Serve(t)
+	for range 52 {
+		s.Start(desktest.Kinds["looked"].JSON(), `{"n":1}`, desktest.Proposed("bot", "pay", "it is"))
+	}
+	var far struct{ Items []struct{ QuestionID string } }
+	s.Call("carol", 200, "GET", "/v1/reviews?limit=200", "", &far)
+	last := far.Items[len(far.Items)-1].QuestionID
+	p := desktest.Open(s, "carol", "/desk/reviews/"+last+"?machine=looked")
+	p.Wait(`document.querySelector("[data-question]")?.dataset.question === %s && document.querySelectorAll("[data-row]").length === 50`, last)
+	p.Press("j")
+	p.Wait(`document.querySelector("[data-question]")?.dataset.question === document.querySelector("[data-row]").dataset.row && location.search === "?machine=looked"`)
 }
 
 // TestChangedMeanwhile: a question that changes while somebody writes is shown beside what they

@@ -36,6 +36,37 @@ func TestSignInEnds(t *testing.T) {
 	decided(t, s, v.SessionID, "refuse")
 }
 
+// TestStaySignedIn: two minutes before one is signed out the page says so, also after it was loaded anew, and
+// whatever the clock of the computer says; a call puts it off, a stream that goes on does not.
+func TestStaySignedIn(t *testing.T) {
+	s := desktest.Serve(t)
+	starts(s, alone, 1)
+	p := desktest.OpenIn(s, "carol", "/desk/inbox", `{
+		const now = Date.now;
+		window.ahead = sessionStorage.getItem("slow") ? -40 * 60000 : 0;
+		Date.now = () => now() + window.ahead;
+	}`)
+	p.Visit("/desk/settings")
+	p.Wait(`document.querySelector("header .state").innerText === "live" && document.querySelector("nav .count")?.innerText === "1"`)
+	notice := `[...document.querySelectorAll("[role=alert]")].some((e) => e.innerText.includes("You will be signed out in two minutes"))`
+	if desktest.Eval[bool](p, notice) {
+		t.Error("it is said at once")
+	}
+	desktest.Eval[bool](p, `(window.ahead += 28.5 * 60000, true)`)
+	p.Wait(notice)
+	p.Reach("[role=alert] button")
+	p.Press("Enter")
+	p.Wait(`!(` + notice + `)`)
+	desktest.Eval[bool](p, `(sessionStorage.setItem("slow", "1"), true)`)
+	p.Visit("/desk/settings")
+	p.Wait(`document.querySelector("header .state").innerText === "live" && document.querySelector("nav .count")?.innerText === "1"`)
+	if desktest.Eval[bool](p, notice) {
+		t.Error("a clock that is slow signs nobody out")
+	}
+	desktest.Eval[bool](p, `(window.ahead += 28.5 * 60000, true)`)
+	p.Wait(notice)
+}
+
 // TestTicket: a link signs in once; its ticket leaves the address at once, and another time it says
 // what it is.
 func TestTicket(t *testing.T) {

@@ -19,19 +19,20 @@ class Account {
   message = $state<'' | 'ended' | 'ticket'>('');
   offlineSince = $state(0);
   issuer = $state(false);
-  idleMsec = $state(0);
-  lastCall = $state(Date.now());
+  idleMsec = $state(kept.idle);
+  lastCall = $state(Infinity); // by the server's clock
 
   constructor() {
     heard.token = kept.token;
-    heard.date = (at) => clock.heard(at);
+    heard.date = (at) => {
+      clock.heard(at);
+      this.lastCall = clock.now; // a stream that goes on is none
+    };
     heard.issuer = (is) => (this.issuer = is);
     heard.signedOut = () => this.#ended();
     heard.reached = (is) => {
-      if (is) {
-        this.offlineSince = 0;
-        this.lastCall = Date.now();
-      } else if (this.offlineSince === 0) this.offlineSince = clock.now;
+      if (is) this.offlineSince = 0;
+      else if (this.offlineSince === 0) this.offlineSince = clock.now;
     };
   }
 
@@ -66,7 +67,7 @@ class Account {
   async signIn(by: { key: string } | { ticket: string }): Promise<void> {
     const made = await call<SignedIn>('POST', '/desk/session', by);
     kept.token = heard.token = made.token;
-    this.idleMsec = made.idleMsec;
+    this.idleMsec = kept.idle = made.idleMsec;
     this.message = '';
     await this.look();
   }

@@ -70,8 +70,18 @@ class Kept {
     write(local(), 'token', value || undefined);
   }
 
+  /** After how long without a call one is signed out, in ms; 0 if never. */
+  get idle(): number {
+    return read(local(), 'idle', 0);
+  }
+
+  set idle(value: number) {
+    write(local(), 'idle', value || undefined);
+  }
+
   forget(): void {
     this.token = '';
+    this.idle = 0;
     this.human = '';
     write(local(), 'held', undefined);
     for (const name of Object.keys(tab() ?? {})) if (name.startsWith('dialai.')) tab()?.removeItem(name);
@@ -86,6 +96,7 @@ export interface Draft {
   choice: string;
   reason: string;
   payload?: unknown;
+  review?: boolean; // of a closed round
   unsent?: string; // what it was about, if it was being held as the tab was closed
 }
 

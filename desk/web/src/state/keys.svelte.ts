@@ -33,6 +33,7 @@ class Keys {
     const typing = on?.matches?.('input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable=true]') ?? false;
     let key = e.ctrlKey ? 'Ctrl+' + e.key : e.shiftKey && e.key.startsWith('Arrow') ? 'Shift+' + e.key : e.key;
     if (e.ctrlKey && key !== 'Ctrl+Enter') return;
+    if (key === 'Escape' && on?.matches?.('select')) return on.blur(); // keys are keys again
     if (typing && !['Escape', 'Ctrl+Enter'].includes(key) && !(key === '/' && on?.matches('select'))) return;
     if (key === 'Enter' && on?.matches?.('button, a, summary, input, select')) return;
     const letter = key.length === 1;
@@ -57,3 +58,6 @@ class Keys {
 }
 
 export const keys = new Keys();
+
+/** To where one finds a choice among many, else an entry of the list. */
+export const search = (): void => (document.querySelector<HTMLElement>('article [data-search]') ?? document.querySelector<HTMLElement>('[data-search]'))?.focus();

@@ -1,4 +1,5 @@
 import type { Item } from '../api/types';
+import '../text/pages';
 import { t } from '../text/text';
 import { account } from './account.svelte';
 import { kept } from './kept.svelte';
@@ -9,7 +10,7 @@ import { between } from './quiet';
 
 const atMost = 30_000;
 
-export class Notices {
+class Notices {
   #counts = new Map<string, number>();
   #next = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -30,3 +31,5 @@ export class Notices {
     if (document.visibilityState !== 'visible' && globalThis.Notification?.permission === 'granted') new Notification(t('notify.title'), { body: lines.join('\n'), tag: 'dialai' });
   }
 }
+
+export const notices = new Notices();

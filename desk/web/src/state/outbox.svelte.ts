@@ -1,10 +1,8 @@
 import { call, Problem, Unreachable } from '../api/client';
 import { kindOf, numberOf } from '../api/json';
 import type { Explanation, Item, Ruled } from '../api/types';
-import { becameOf } from './became';
 import { inbox } from './inbox.svelte';
 import { drafts, kept } from './kept.svelte';
-import { to } from './route.svelte';
 
 // Words that are held back for some seconds before they are sent, so that they can be taken back.
 // Each is sent with the digest of the question that was seen and a key of its own, so that a word
@@ -86,7 +84,7 @@ class Outbox {
     const id = word.question.questionId;
     this.#forget(id);
     this.given.add(id);
-    drafts.keep(id, { digest: word.question.digest, choice: word.transition, reason: word.reason, payload: word.payload, unsent: about(word.question) });
+    draft(word, about(word.question));
     const held = { ...word, id: crypto.randomUUID(), until: Date.now() + seconds * 1000 };
     kept.hold(addressOf(word), held.until);
     this.held = [...this.held, held];
@@ -110,7 +108,7 @@ class Outbox {
     this.held = this.held.filter((h) => h !== held);
     kept.hold(addressOf(held));
     this.given.delete(held.question.questionId);
-    drafts.keep(held.question.questionId, { digest: held.question.digest, choice: held.transition, reason: held.reason, payload: held.payload });
+    draft(held);
     return held;
   }
 
@@ -126,7 +124,7 @@ class Outbox {
       drafts.drop(question);
       return;
     }
-    drafts.keep(question, { digest: held.question.digest, choice: held.transition, reason: held.reason, payload: held.payload });
+    draft(held);
     this.given.delete(question);
     this.refused = { ...this.refused, [question]: refused };
     this.told = { ...this.told, [question]: about(held.question) };
@@ -166,7 +164,7 @@ class Outbox {
           continue;
         }
         const refused = refusalOf(error);
-        return refused.kind === 'decided' && !word.review ? { kind: 'decided', what: await becameOf(q.questionId) } : refused;
+        return refused.kind === 'decided' && !word.review ? { kind: 'decided', what: await (await import('./became')).becameOf(q.questionId) } : refused;
       }
     }
   }
@@ -206,7 +204,10 @@ class Outbox {
   }
 }
 
-export const addressOf = (word: Word): string => (word.review ? to.review : to.question)(word.question.questionId);
+export const addressOf = (word: Word): string => addressAt(word.question.questionId, word.review);
+/** Where a question is, whatever is filtered. */
+export const addressAt = (id: string, review = drafts.of(id)?.review): string => `/desk/${review ? 'reviews' : 'q'}/${encodeURIComponent(id)}`;
+const draft = (of: Word, unsent?: string): void => drafts.keep(of.question.questionId, { digest: of.question.digest, choice: of.transition, reason: of.reason, payload: of.payload, review: of.review, unsent });
 const about = (q: Asked): string => q.subject || q.prompt || q.state;
 
 export function refusalOf(error: unknown): Refusal {
@@ -214,7 +215,7 @@ export function refusalOf(error: unknown): Refusal {
   if (!(error instanceof Problem)) return { kind: 'refused', why: String(error) };
   const question = error.body.question;
   if (error.code === 'stale_question' && kindOf(question) === 'object') return { kind: 'changed', question: question as Item };
-  if (error.code === 'stale_round' || error.code === 'not_running' || error.status === 404) return { kind: 'decided', what: error.detail || error.title };
+  if (['stale_round', 'not_running', 'reviewed'].includes(error.code) || error.status === 404) return { kind: 'decided', what: error.detail || error.title };
   const reasons = Array.isArray(error.body.reasons) ? (error.body.reasons as { message?: string }[]).map((r) => r.message ?? '').filter(Boolean) : [];
   return { kind: 'refused', why: [error.detail || error.title, ...reasons, error.hint].filter(Boolean).join(' · ') };
 }

@@ -56,11 +56,14 @@ function decoded(part: string): string {
 
 export const route = new Route();
 
+// What is filtered stays while one goes through a list.
+const within = (path: string, ...pages: string[]): string => base + path + (pages.includes(route.parts[0] ?? 'inbox') && route.search.size > 0 ? '?' + route.search.toString() : '');
+
 export const to = {
-  inbox: () => base + 'inbox' + location.search,
-  question: (id: string) => base + 'q/' + encodeURIComponent(id) + location.search,
-  reviews: () => base + 'reviews',
-  review: (id: string) => base + 'reviews/' + encodeURIComponent(id),
+  inbox: () => within('inbox', 'inbox', 'q'),
+  question: (id: string) => within('q/' + encodeURIComponent(id), 'inbox', 'q'),
+  reviews: () => within('reviews', 'reviews'),
+  review: (id: string) => within('reviews/' + encodeURIComponent(id), 'reviews'),
   sessions: (filters: Record<string, string> = {}) => base + 'sessions' + (Object.keys(filters).length > 0 ? '?' + new URLSearchParams(filters).toString() : ''),
   session: (id: string) => base + 'sessions/' + encodeURIComponent(id),
   settings: () => base + 'settings',
