@@ -38,6 +38,7 @@ var fileOpeners = map[string]string{
 	"undertaking/checks.go: os/exec.CommandContext":             "runs the check command",
 	"undertaking/git.go: os/exec.CommandContext":                "starts git",
 	"undertaking/tree.go: path/filepath.WalkDir":                "lists the names of files, each of which package files opens",
+	"store/backup.go: os.Open":                                  "opens a folder to sync the names in it, and reads nothing",
 	"store/testdata/stores/make.go: os.ReadFile":                "makes test data, and is no part of the program",
 }
 

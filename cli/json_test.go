@@ -525,6 +525,11 @@ func realLines(t *testing.T) map[string][]string {
 	lines("`dialai init`", 0, "init", "new.yaml")
 	lines("`dialai store verify`", 0, "store", "verify")
 	lines("`dialai store head`", 0, "store", "head")
+	copied := filepath.Join(t.TempDir(), "backup.db")
+	lines("`dialai store backup`", 0, "store", "backup", copied)
+	again := filepath.Join(t.TempDir(), "dialai.db")
+	lines("`dialai store restore`", 0, "store", "restore", copied, "--store", again)
+	lines("`dialai store restore`", 0, "store", "restore", copied, "--store", again) // what is there is kept
 	lines("`dialai migrate`", 0, "migrate")
 	lines("`dialai version`", 0, "version")
 	bench(h, lines)

@@ -336,6 +336,10 @@ func (m migration) replace(ctx context.Context, tx *sql.Tx, next migration) erro
 // follows from cannot be checked in another way.
 const secretSum = "store.sha256"
 
+// secretEpoch is the name of the row of a store that was restored, by which its places are told from
+// those that it had before.
+const secretEpoch = "epoch"
+
 func sealSecret(ctx context.Context, tx *sql.Tx) error {
 	var secret []byte
 	if err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name='store'`).Scan(&secret); err != nil {

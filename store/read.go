@@ -299,8 +299,9 @@ func (s *SQLite) RosterPlace(ctx context.Context) (place int64, err error) {
 
 // Epoch implements [session.HistoryStore].
 func (s *SQLite) Epoch(ctx context.Context) (string, error) {
-	secret, err := s.Secret(ctx)
-	return projection.Epoch(secret), err
+	var from []byte // what a restored store was given anew, before what it was made with
+	err := s.read.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name IN ('store', ?1) ORDER BY name=?1 DESC LIMIT 1`, secretEpoch).Scan(&from)
+	return projection.Epoch(from), translate(err)
 }
 
 // Definitions implements [session.SessionStore].

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -73,13 +72,13 @@ type rebuild struct {
 
 // run locks the store by its writing connection, and rebuilds it.
 func (b *rebuild) run(_ context.Context, conn *sql.Conn) error {
-	if err := b.remove(); err != nil {
+	if err := removeStore(b.fresh); err != nil {
 		return err
 	}
 	if err := makeFile(b.fresh); err != nil {
 		return err
 	}
-	defer b.remove()
+	defer removeStore(b.fresh)
 	if err := b.migrate(); err != nil { // before anything is locked: SQLite takes an empty file for all there is to copy
 		return err
 	}
@@ -101,16 +100,6 @@ func (b *rebuild) run(_ context.Context, conn *sql.Conn) error {
 // A restorer is a connection whose file can be replaced by another's pages.
 type restorer interface {
 	NewRestore(from string) (*sqlite.Backup, error)
-}
-
-// remove removes the new file and what may lie beside it.
-func (b *rebuild) remove() error {
-	for _, beside := range []string{"", "-journal", "-wal", "-shm"} {
-		if err := os.Remove(b.fresh + beside); err != nil && !os.IsNotExist(err) {
-			return err
-		}
-	}
-	return nil
 }
 
 // write fills the new file, unless the logs are damaged.

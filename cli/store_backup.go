@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store"
+)
+
+// besideControl is what stands behind the name of a store in that of a server's control file.
+const besideControl = ".control"
+
+// backupLine is what a backup is as --json shows it.
+type backupLine struct {
+	Path    string `json:"path"`
+	Bytes   int64  `json:"bytes"`
+	Control string `json:"control,omitempty"` // its control file, if there is one
+}
+
+func (a *app) storeBackupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "backup <file>", Short: "Write the store as it is now to another file",
+		Long: `Write the store as it is at one moment to another file, while others read and write it.
+Of a server that keeps a control file beside its store (keys, receipts, webhooks, the
+audit log) that is copied first, to FILE.control, so that nothing in it is ahead of the
+store. A file that is there already is not written over; a backup that was interrupted
+leaves none.
+
+The secrets beside the store (server-key, *.key) are not copied: who has the backup must
+not have them.`,
+		Example: `  dialai store backup /backup/dialai-$(date +%F).db
+  dialai store verify --store /backup/dialai-2026-01-31.db`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.Flags.Server != "" {
+				return command.Usage("a backup is written where the store is: run it there, without --server")
+			}
+			return a.withStore(cmd.Context(), command.Reads, func(ctx context.Context, s *store.SQLite) error {
+				return a.backup(ctx, s, args[0])
+			})
+		},
+	}
+}
+
+func (a *app) backup(ctx context.Context, s *store.SQLite, into string) error {
+	done := backupLine{Path: into}
+	for _, path := range []string{into, into + besideControl} {
+		if _, err := os.Lstat(path); err == nil {
+			return command.Hinted(fmt.Errorf("%s is there already, and is not written over", path), "name another file, or remove it")
+		}
+	}
+	m := render.NewMeter(a.Screen(), "copying the store", "pages")
+	defer m.Stop()
+	err := a.withControl(ctx, s.Path()+besideControl, func(c *store.Control) error {
+		done.Control = into + besideControl
+		return c.Backup(ctx, done.Control, nil)
+	})
+	if err == nil {
+		err = s.Backup(ctx, into, m.At)
+	}
+	m.Stop()
+	if err != nil {
+		if done.Control != "" {
+			err = errors.Join(err, os.Remove(done.Control))
+		}
+		return err
+	}
+	info, err := os.Stat(into)
+	if err != nil {
+		return err
+	}
+	done.Bytes = info.Size()
+	switch {
+	case a.Flags.JSON:
+		return render.JSON(a.Out, done)
+	case a.Flags.Quiet:
+		return nil
+	}
+	fmt.Fprintf(a.Out, "%s: %d bytes", done.Path, done.Bytes)
+	if done.Control != "" {
+		fmt.Fprintf(a.Out, ", and %s", done.Control)
+	}
+	_, err = fmt.Fprintf(a.Out, "\nCheck it with: dialai store verify --store %s\n", done.Path)
+	return err
+}
+
+// withControl opens a control file for a while; where there is none nothing is done.
+func (a *app) withControl(ctx context.Context, path string, do func(*store.Control) error) (err error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	c, err := store.OpenControl(ctx, path, store.SQLiteOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return do(c)
+}
+
+// restoredLine is what was restored as --json shows it.
+type restoredLine struct {
+	store.Restored
+	Control *store.Restored `json:"control,omitempty"`
+}
+
+func (a *app) storeRestoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "restore <file>", Short: "Put a backup in the place of the store",
+		Long: `Check a backup as dialai store verify does, and put a copy of it in the place of the
+store, and one of FILE.control, if there is one, beside it. What is there is not lost: it
+is kept beside it, under its name and the time. The store has another epoch then: readers
+and webhooks that had seen more than the backup has begin anew.
+
+While dialai serve carries the sessions on it is refused: end that first. Other programs
+that have the store open can commit nothing any more, and say so. Asks that were out when
+the backup was made are sent again, under the same keys.`,
+		Example: "  dialai store restore /backup/dialai-2026-01-31.db",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := a.StorePath()
+			switch {
+			case err != nil:
+				return err
+			case a.Flags.Server != "":
+				return command.Usage("a store is restored where it is: run it there, without --server")
+			case path == "":
+				return command.Usage("the memory store cannot be restored; name a file with --store")
+			}
+			return a.restore(cmd.Context(), args[0], path)
+		},
+	}
+}
+
+func (a *app) restore(ctx context.Context, from, into string) (err error) {
+	if err := a.Present(from); err != nil {
+		return err
+	}
+	backup, err := store.OpenSQLite(ctx, from, store.SQLiteOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backup.Close()) }()
+	m := render.NewMeter(a.Screen(), "reading the logs of the backup", "records")
+	backup.OnProgress(m.At)
+	report, err := backup.Verify(ctx, session.NewPrograms())
+	m.Stop()
+	if err != nil {
+		return err
+	}
+	if report.Difference != nil {
+		return command.Fail(command.ExitFailure, fmt.Errorf("the backup is damaged, and nothing was changed: %w", report.Difference))
+	}
+	now := time.Now()
+	done := restoredLine{}
+	if done.Restored, err = backup.Restore(ctx, into, now); err != nil {
+		if errors.Is(err, store.ErrDriven) {
+			err = command.Hinted(err, "end that dialai serve, and restore then")
+		}
+		return err
+	}
+	err = a.withControl(ctx, from+besideControl, func(c *store.Control) error {
+		control, err := c.Restore(ctx, done.Path+besideControl, now)
+		done.Control = &control
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case a.Flags.JSON:
+		return render.JSON(a.Out, done)
+	case a.Flags.Quiet:
+		return nil
+	}
+	for _, r := range []*store.Restored{&done.Restored, done.Control} {
+		if r == nil {
+			continue
+		}
+		line := r.Path + " is the backup now"
+		if r.Kept != "" {
+			line += "; what was there is " + r.Kept
+		}
+		if _, err := fmt.Fprintln(a.Out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
