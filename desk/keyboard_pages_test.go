@@ -130,7 +130,7 @@ func TestAdopt(t *testing.T) {
 	p.Wait(`document.querySelector("main div.card:not([aria-busy]) button")`)
 	p.Says("15 rounds")
 	first := p.Path()
-	p.Reach("main form .half ~ .half input") // the confidence of another policy
+	p.Reach("main form .half ~ .half ~ .half input") // the confidence of another policy
 	desktest.Eval[bool](p, `(document.activeElement.select(), true)`)
 	p.Type("0.8")
 	p.Press("Enter")
