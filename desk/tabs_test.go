@@ -37,7 +37,7 @@ func TestSimulate(t *testing.T) {
 	}
 	p.Visit(p.Path()) // the address leads to both
 	p.Wait(`document.querySelectorAll(".curves figure").length === 6`)
-	p.Reach(".card thead button")
+	p.Reach(".card > button")
 	p.Press("Enter")
 	p.Wait(`document.querySelectorAll(".curves figure").length === 3`)
 

@@ -8,6 +8,7 @@ learn(words);
 
 const money2 = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const money6 = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', minimumFractionDigits: 2, maximumFractionDigits: 6 });
+const tiny = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumSignificantDigits: 2 });
 const two = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 9 });
 const clock = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, hourCycle: 'h23' });
@@ -16,7 +17,8 @@ const day = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' });
 /** Dollars: what is small keeps its digits. */
 export function dollars(value: number): string {
   const v = numberOf(value);
-  return (Math.abs(v) >= 1 ? money2 : money6).format(v);
+  const of = Math.abs(v);
+  return (of >= 1 ? money2 : of >= 1e-6 || of === 0 ? money6 : tiny).format(v);
 }
 
 /** A probability, a weight, a share. */
