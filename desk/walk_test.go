@@ -47,6 +47,10 @@ func TestWalk(t *testing.T) {
 		case title != "":
 			section = title
 			t.Log(section)
+			if title == "6. Try another policy" { // which takes a key that may configure
+				p = desktest.Open(s, "root", "/desk/machines")
+				p.Size(1280, 800)
+			}
 		case key != "":
 			p.Press(key)
 		case says != "":
