@@ -140,6 +140,12 @@ class Inbox {
     return this.items.slice(at + 1).find(open) ?? this.items.slice(0, Math.max(at, 0)).find(open);
   }
 
+  /** Takes a question that was asked for: who is at it is heard, and what is heard may be newer. */
+  asked(item: Item): void {
+    const now = this.item(item.questionId);
+    if (now) this.take(live.state === 'live' ? { ...item, claim: now.claim } : item);
+  }
+
   take(item: Item): void {
     this.items = this.items.map((i) => (i.questionId === item.questionId ? item : i));
   }
