@@ -38,6 +38,7 @@ class Live {
     const follower = { event, reset };
     const list = this.#followers.get(topic) ?? new Set();
     this.#followers.set(topic, list.add(follower));
+    if (this.#say && heard.token !== this.#token) this.begin(heard.token, this.#signedOut); // the old one would sign out again
     if (list.size === 1) this.#say?.({ kind: 'follow', topic });
     return () => {
       list.delete(follower);
