@@ -77,7 +77,7 @@ var JSONLines = map[string]any{
 	"`dialai store verify`":  store.Report{},
 	"`dialai store head`":    headLine{},
 	"`dialai store backup`":  backupLine{},
-	"`dialai store restore`": restoredLine{},
+	"`dialai store restore`": store.Restoration{},
 	"`dialai store status`":  api.Store{},
 	"`dialai migrate`":       migratedLine{},
 	"An explanation":         trust.Judgement{},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,9 +17,6 @@ import (
 	"github.com/dialai/dialai/store"
 )
 
-// besideControl is what stands behind the name of a store in that of a server's control file.
-const besideControl = ".control"
-
 // backupLine is what a backup is as --json shows it.
 type backupLine struct {
 	Path    string `json:"path"`
@@ -27,7 +25,8 @@ type backupLine struct {
 }
 
 func (a *app) storeBackupCommand() *cobra.Command {
-	return &cobra.Command{
+	var control string
+	cmd := &cobra.Command{
 		Use: "backup <file>", Short: "Write the store as it is now to another file",
 		Long: `Write the store as it is at one moment to another file, while others read and write it.
 Of a server that keeps a control file beside its store (keys, receipts, webhooks, the
@@ -44,33 +43,38 @@ not have them.`,
 				return command.Usage("a backup is written where the store is: run it there, without --server")
 			}
 			return a.withStore(cmd.Context(), command.Reads, func(ctx context.Context, s *store.SQLite) error {
-				return a.backup(ctx, s, args[0])
+				return a.backup(ctx, s, cmp.Or(control, store.ControlPath(s.Path())), args[0])
 			})
 		},
 	}
+	controlFlag(cmd, &control)
+	return cmd
 }
 
-func (a *app) backup(ctx context.Context, s *store.SQLite, into string) error {
-	done := backupLine{Path: into}
-	for _, path := range []string{into, into + besideControl} {
+func controlFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "control", "", "the `file` in which a server keeps what it must remember (default: that of the store, with .control behind its name)")
+}
+
+func (a *app) backup(ctx context.Context, s *store.SQLite, control, into string) error {
+	done, beside := backupLine{Path: into}, store.ControlPath(into)
+	for _, path := range []string{into, beside} {
 		if _, err := os.Lstat(path); err == nil {
 			return command.Hinted(fmt.Errorf("%s is there already, and is not written over", path), "name another file, or remove it")
 		}
 	}
 	m := render.NewMeter(a.Screen(), "copying the store", "pages")
 	defer m.Stop()
-	err := a.withControl(ctx, s.Path()+besideControl, func(c *store.Control) error {
-		done.Control = into + besideControl
-		return c.Backup(ctx, done.Control, nil)
-	})
+	found, err := a.withControl(ctx, control, func(c *store.Control) error { return c.Backup(ctx, beside, nil) })
 	if err == nil {
-		err = s.Backup(ctx, into, m.At)
+		if found {
+			done.Control = beside
+		}
+		if err = s.Backup(ctx, into, m.At); err != nil && found {
+			err = errors.Join(err, os.Remove(done.Control)) // of no store
+		}
 	}
 	m.Stop()
 	if err != nil {
-		if done.Control != "" {
-			err = errors.Join(err, os.Remove(done.Control))
-		}
 		return err
 	}
 	info, err := os.Stat(into)
@@ -88,31 +92,29 @@ func (a *app) backup(ctx context.Context, s *store.SQLite, into string) error {
 	if done.Control != "" {
 		fmt.Fprintf(a.Out, ", and %s", done.Control)
 	}
-	_, err = fmt.Fprintf(a.Out, "\nCheck it with: dialai store verify --store %s\n", done.Path)
+	_, err = fmt.Fprintf(a.Out, "\nCheck it with: %s\n", render.Command{Path: []string{"dialai", "store", "verify", "--store", done.Path}})
 	return err
 }
 
-// withControl opens a control file for a while; where there is none nothing is done.
-func (a *app) withControl(ctx context.Context, path string, do func(*store.Control) error) (err error) {
+// withControl opens a control file for a while, and says whether there is one.
+func (a *app) withControl(ctx context.Context, path string, do func(*store.Control) error) (found bool, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
-	c, err := store.OpenControl(ctx, path, store.SQLiteOptions{ReadOnly: true})
+	c, err := store.OpenControl(ctx, path, store.SQLiteOptions{})
+	if errors.Is(err, store.ErrReadOnly) {
+		c, err = store.OpenControl(ctx, path, store.SQLiteOptions{ReadOnly: true})
+	}
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	return do(c)
-}
-
-// restoredLine is what was restored as --json shows it.
-type restoredLine struct {
-	store.Restored
-	Control *store.Restored `json:"control,omitempty"`
+	return true, do(c)
 }
 
 func (a *app) storeRestoreCommand() *cobra.Command {
-	return &cobra.Command{
+	var control string
+	cmd := &cobra.Command{
 		Use: "restore <file>", Short: "Put a backup in the place of the store",
 		Long: `Check a backup as dialai store verify does, and put a copy of it in the place of the
 store, and one of FILE.control, if there is one, beside it. What is there is not lost: it
@@ -133,16 +135,18 @@ the backup was made are sent again, under the same keys.`,
 			case path == "":
 				return command.Usage("the memory store cannot be restored; name a file with --store")
 			}
-			return a.restore(cmd.Context(), args[0], path)
+			return a.restore(cmd.Context(), args[0], store.RestoreOptions{Path: path, ControlPath: cmp.Or(control, store.ControlPath(path)), At: time.Now()})
 		},
 	}
+	controlFlag(cmd, &control)
+	return cmd
 }
 
-func (a *app) restore(ctx context.Context, from, into string) (err error) {
-	if err := a.Present(from); err != nil {
-		return err
+func (a *app) restore(ctx context.Context, from string, o store.RestoreOptions) (err error) {
+	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
+		return command.Hinted(fmt.Errorf("there is no backup %s", from), "dialai store backup makes one")
 	}
-	backup, err := store.OpenSQLite(ctx, from, store.SQLiteOptions{ReadOnly: true})
+	backup, err := a.OpenSQLite(ctx, from, command.Reads) // one of an older program is migrated
 	if err != nil {
 		return err
 	}
@@ -157,20 +161,21 @@ func (a *app) restore(ctx context.Context, from, into string) (err error) {
 	if report.Difference != nil {
 		return command.Fail(command.ExitFailure, fmt.Errorf("the backup is damaged, and nothing was changed: %w", report.Difference))
 	}
-	now := time.Now()
-	done := restoredLine{}
-	if done.Restored, err = backup.Restore(ctx, into, now); err != nil {
-		if errors.Is(err, store.ErrDriven) {
-			err = command.Hinted(err, "end that dialai serve, and restore then")
-		}
+	var done store.Restoration
+	put := func(control *store.Control) (err error) {
+		o.Control = control
+		done, err = backup.Restore(ctx, o)
 		return err
 	}
-	err = a.withControl(ctx, from+besideControl, func(c *store.Control) error {
-		control, err := c.Restore(ctx, done.Path+besideControl, now)
-		done.Control = &control
-		return err
-	})
+	found, err := a.withControl(ctx, store.ControlPath(from), put)
+	if err == nil && !found {
+		err = put(nil)
+	}
 	switch {
+	case errors.Is(err, store.ErrDriven):
+		return command.Hinted(err, "end that dialai serve, and restore then")
+	case errors.Is(err, store.ErrSame):
+		return command.Hinted(err, "name the store that it is to take the place of with --store")
 	case err != nil:
 		return err
 	case a.Flags.JSON:
@@ -189,6 +194,10 @@ func (a *app) restore(ctx context.Context, from, into string) (err error) {
 		if _, err := fmt.Fprintln(a.Out, line); err != nil {
 			return err
 		}
+	}
+	if _, err := os.Stat(o.ControlPath); err == nil && done.Control == nil {
+		_, err = fmt.Fprintf(a.Out, "%s is as it was: the backup has none\n", o.ControlPath)
+		return err
 	}
 	return nil
 }

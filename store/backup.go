@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -93,58 +94,97 @@ func copyPages(ctx context.Context, of any, to string, told func(done, of int64)
 	return errors.Join(err, copied.Finish())
 }
 
+// RestoreOptions say what a backup is put in the place of.
+type RestoreOptions struct {
+	Path        string    // of the store, which need not be there
+	At          time.Time // under which what is there is kept
+	Control     *Control  // the backup of a server's control file; nil leaves the one that is there alone
+	ControlPath string    // of that file; "" is [ControlPath]
+}
+
 // A Restored says what became of a file.
 type Restored struct {
 	Path string `json:"path"`
 	Kept string `json:"kept,omitempty"` // where what was there is now; "" if nothing was
 }
 
-// Restore puts a copy of the backup s in the place of the store at path, which has a new epoch then. What
-// is there is kept beside it, under the time. It returns [ErrDriven] if a process carries its sessions on;
-// other processes that have it open get [ErrReplaced]. Interrupted, it can be done again.
-func (s *SQLite) Restore(ctx context.Context, path string, at time.Time) (Restored, error) {
-	path = resolved(path)
+// A Restoration says what became of a store, and of a server's control file, if that was restored too.
+type Restoration struct {
+	Restored
+	Control *Restored `json:"control,omitempty"`
+}
+
+// ErrSame is the error of restoring a store from itself.
+var ErrSame = errors.New("the backup is the store itself")
+
+// Restore puts a copy of the backup s in the place of a store, which has a new epoch then. What is there
+// is kept beside it. Nothing is changed before both copies are whole. It returns [ErrDriven] if a process carries
+// the store's sessions on, and holds the lock of [SQLite.DriverLock] meanwhile; other processes that have the
+// store open get [ErrReplaced]. Interrupted, it can be done again.
+func (s *SQLite) Restore(ctx context.Context, o RestoreOptions) (done Restoration, err error) {
+	path, beside := resolved(o.Path), resolved(cmp.Or(o.ControlPath, ControlPath(o.Path)))
+	if there, err := os.Stat(path); err == nil {
+		if from, err := os.Stat(s.path); err == nil && os.SameFile(there, from) {
+			return done, ErrSame
+		}
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return Restored{}, &OpenError{path, err}
+		return done, &OpenError{path, err}
 	}
 	lock, err := (&file{path: path}).lock("driving")
 	if err != nil {
-		return Restored{}, err
+		return done, err
 	}
 	held, err := lock.TryLock()
 	if err != nil {
-		return Restored{}, err
-	}
-	if !held {
-		return Restored{}, ErrDriven
-	}
-	defer lock.Unlock()
-	return s.replace(ctx, path, at, newEpoch)
-}
-
-// Restore puts a copy of the backup c in the place of the file at path, as [SQLite.Restore] does; but that
-// of the store comes last, and with it the lock.
-func (c *Control) Restore(ctx context.Context, path string, at time.Time) (Restored, error) {
-	return c.replace(ctx, resolved(path), at, func(context.Context, *sql.DB) error { return nil })
-}
-
-// replace copies the file to beside path, changes the copy, and puts it in the place of what is there.
-func (s *file) replace(ctx context.Context, path string, at time.Time, change func(context.Context, *sql.DB) error) (done Restored, err error) {
-	fresh := path + ".restoring"
-	if err := removeStore(fresh); err != nil {
-		return done, &OpenError{path, err}
-	}
-	defer func() { err = errors.Join(err, removeStore(fresh)) }()
-	if err := s.copyTo(ctx, fresh, nil); err != nil {
 		return done, err
 	}
-	db, err := openPool(fresh, access{busy: s.how.busy}, true)
+	if !held {
+		return done, ErrDriven
+	}
+	defer lock.Unlock()
+	defer func() { err = errors.Join(err, removeStore(path+restoring)) }()
+	if err := s.copyFresh(ctx, path, newEpoch); err != nil {
+		return done, err
+	}
+	if o.Control != nil { // first, so that no cursor in it is ahead of the store
+		defer func() { err = errors.Join(err, removeStore(beside+restoring)) }()
+		if err := o.Control.copyFresh(ctx, beside, func(context.Context, *sql.DB) error { return nil }); err != nil {
+			return done, err
+		}
+		control, err := putInPlace(beside, o.At)
+		if err != nil {
+			return done, err
+		}
+		done.Control = &control
+	}
+	done.Restored, err = putInPlace(path, o.At)
+	return done, err
+}
+
+// restoring is what stands behind the name of a copy that is to be put in the place of a file.
+const restoring = ".restoring"
+
+// copyFresh copies the file to beside path, and changes the copy.
+func (s *file) copyFresh(ctx context.Context, path string, change func(context.Context, *sql.DB) error) error {
+	if err := removeStore(path + restoring); err != nil { // of one that was interrupted
+		return &OpenError{path, err}
+	}
+	if err := s.copyTo(ctx, path+restoring, nil); err != nil {
+		return err
+	}
+	db, err := openPool(path+restoring, access{busy: s.how.busy}, true)
 	if err != nil {
-		return done, &OpenError{path, err}
+		return &OpenError{path, err}
 	}
 	if err := errors.Join(change(ctx, db), db.Close()); err != nil { // who closes it leaves one file
-		return done, &OpenError{path, translate(err)}
+		return &OpenError{path, translate(err)}
 	}
+	return nil
+}
+
+// putInPlace gives a copy the name of the file that it is for.
+func putInPlace(path string, at time.Time) (done Restored, err error) {
 	done.Path = path
 	if _, err := os.Lstat(path); err == nil {
 		done.Kept = path + ".replaced-" + at.UTC().Format("20060102T150405Z")
@@ -152,7 +192,7 @@ func (s *file) replace(ctx context.Context, path string, at time.Time, change fu
 			return Restored{}, &OpenError{path, err}
 		}
 	}
-	if err := os.Rename(fresh, path); err != nil {
+	if err := os.Rename(path+restoring, path); err != nil {
 		return Restored{}, &OpenError{path, err}
 	}
 	return done, syncDir(path)

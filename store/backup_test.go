@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -120,15 +121,15 @@ func TestRestore(t *testing.T) {
 		a.ok(err)
 		return now.Sequence
 	}
-	restore := func() (store.Restored, error) {
+	restore := func() (store.Restoration, error) {
 		t.Helper()
 		b, err := store.OpenSQLite(a.ctx, into, store.SQLiteOptions{ReadOnly: true})
 		a.ok(err)
 		defer b.Close()
-		return b.Restore(a.ctx, a.path, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+		return b.Restore(a.ctx, store.RestoreOptions{Path: a.path, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
 	}
 	var was, later int64
-	var done store.Restored
+	var done store.Restoration
 	worker, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{})
 	a.ok(err)
 	r, err := runner.New(runner.Config{Store: worker})
@@ -149,6 +150,9 @@ func TestRestore(t *testing.T) {
 		t.Error("it has changed something")
 	}
 	a.ok(lock.Unlock())
+	if _, err := worker.Restore(a.ctx, store.RestoreOptions{Path: a.path}); !errors.Is(err, store.ErrSame) {
+		t.Errorf("restoring a store from itself = %v, want ErrSame", err)
+	}
 
 	done, err = restore()
 	a.ok(err)
@@ -184,4 +188,72 @@ func TestRestore(t *testing.T) {
 			t.Errorf("what was there is at %d, want %d: something acknowledged is lost", got, later)
 		}
 	})
+}
+
+// TestRestoreWithControl: a control file that is restored too takes its place, and what was there is kept; a
+// restore that fails has changed neither.
+func TestRestoreWithControl(t *testing.T) {
+	a := newStore(t)
+	dir := t.TempDir()
+	into := filepath.Join(dir, "backup.db")
+	key := func(path, id string) {
+		t.Helper()
+		c, err := store.OpenControl(a.ctx, path, store.SQLiteOptions{})
+		a.ok(err)
+		a.ok(c.Commit(a.ctx, control.Changes{Keys: []control.Key{{ID: id, Name: id, Tenant: "default"}}}))
+		a.ok(c.Close())
+	}
+	has := func(path, id string) bool {
+		t.Helper()
+		c, err := store.OpenControl(a.ctx, path, store.SQLiteOptions{ReadOnly: true})
+		a.ok(err)
+		defer c.Close()
+		_, err = c.Key(a.ctx, id)
+		if err != nil && !errors.Is(err, control.ErrNotFound) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	key(store.ControlPath(a.path), "before")
+	c, err := store.OpenControl(a.ctx, store.ControlPath(a.path), store.SQLiteOptions{})
+	a.ok(err)
+	a.ok(c.Backup(a.ctx, store.ControlPath(into), nil))
+	a.ok(c.Close())
+	a.with(func(_ *runner.Runner, s *store.SQLite) { a.ok(s.Backup(a.ctx, into, nil)) })
+	key(store.ControlPath(a.path), "after")
+
+	backup, err := store.OpenSQLite(a.ctx, into, store.SQLiteOptions{ReadOnly: true})
+	a.ok(err)
+	defer backup.Close()
+	beside, err := store.OpenControl(a.ctx, store.ControlPath(into), store.SQLiteOptions{ReadOnly: true})
+	a.ok(err)
+	defer beside.Close()
+	a.ok(os.MkdirAll(a.path+".control.restoring/in the way", 0o700))
+	if _, err := backup.Restore(a.ctx, store.RestoreOptions{Path: a.path, At: time.Now(), Control: beside}); err == nil || !has(store.ControlPath(a.path), "after") {
+		t.Errorf("a restore that cannot copy the control file = %v, and has changed what is there", err)
+	}
+	if list, _ := filepath.Glob(a.path + "*.replaced-*"); len(list) > 0 {
+		t.Errorf("a restore that failed has left %v", list)
+	}
+	a.ok(os.RemoveAll(a.path + ".control.restoring"))
+	done, err := backup.Restore(a.ctx, store.RestoreOptions{Path: a.path, At: time.Now(), Control: beside})
+	a.ok(err)
+	if has(done.Control.Path, "after") || !has(done.Control.Path, "before") || !has(done.Control.Kept, "after") {
+		t.Errorf("restored is %+v", done.Control)
+	}
+}
+
+// TestBookAfterClose: who asks a store that is closed gets an error.
+func TestBookAfterClose(t *testing.T) {
+	s, err := store.OpenSQLite(context.Background(), filepath.Join(t.TempDir(), "dialai.db"), store.SQLiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if _, err := s.Book(context.Background(), "m"); err == nil {
+		t.Error("a closed store has a book")
+	}
+	if _, err := s.Roster(context.Background(), "m"); err == nil {
+		t.Error("a closed store has a roster")
+	}
 }

@@ -16,8 +16,8 @@ import (
 
 // All writing goes through one connection, since SQLite has one writer. There is no
 // goroutine that does it: whoever hands in a job while nobody commits takes the lead. It
-// takes what is waiting, begins a transaction, has each job write, sees that the files are still those that it opened,
-// and commits. Then it hands the lead to the first who came meanwhile, and only then does
+// takes what is waiting, begins a transaction, has each job write, sees that the files are
+// still those that it opened, and commits. Then it hands the lead to the first who came meanwhile, and only then does
 // anybody of its batch learn what became of their job. So a lone commit costs no change of
 // goroutines, and those who wait share one sync.
 //

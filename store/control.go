@@ -53,6 +53,9 @@ var controls = kind{name: "what a server remembers", applicationID: controlsID, 
 
 const controlsID = 0x646c6374
 
+// ControlPath returns where a server keeps the control file of a store, unless it is told otherwise: beside it.
+func ControlPath(path string) string { return resolved(path) + ".control" }
+
 // OpenControl opens a file, made (for its owner alone) and migrated if need be. It
 // refuses a file that is no SQLite database, one that belongs to another program, one that
 // holds sessions, and one that a newer version has migrated.

@@ -47,6 +47,7 @@ func (l *look) close() {
 		s.Close()
 	}
 	l.conn.Close()
+	l.conn = nil
 }
 
 // A question is asked once for all who came before it was: on a busy store that is everybody whose
@@ -86,6 +87,10 @@ func (s *SQLite) ask(name string, known *cachedMachine, q *question) {
 	at := known.at
 	s.mu.Unlock()
 	defer close(q.answered)
+	if s.look.conn == nil {
+		q.err = errClosed
+		return
+	}
 	var now [1]int64
 	if _, err := s.look.file.numbers(now[:]); err != nil {
 		q.err = translate(err)

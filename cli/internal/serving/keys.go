@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -65,10 +64,7 @@ func (k *keys) path() (string, error) {
 	if path == "" {
 		return "", command.Usage("the memory store has no keys or webhooks; name a file with --control")
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	return path + ".control", nil
+	return store.ControlPath(path), nil
 }
 
 // with opens the file for a while. Only who adds keys makes one; where there is none, nothing
