@@ -1,6 +1,7 @@
 import { call, Problem, Unreachable } from '../api/client';
 import { kindOf, numberOf } from '../api/json';
 import type { Explanation, Item, Ruled } from '../api/types';
+import type { Became } from './became';
 import { inbox } from './inbox.svelte';
 import { drafts, kept } from './kept.svelte';
 
@@ -164,7 +165,7 @@ class Outbox {
           continue;
         }
         const refused = refusalOf(error);
-        return refused.kind === 'decided' && !word.review ? { kind: 'decided', what: await (await import('./became')).becameOf(q.questionId) } : refused;
+        return refused.kind === 'decided' && !word.review ? { kind: 'decided', what: (await became(q.questionId)).line } : refused;
       }
     }
   }
@@ -203,6 +204,9 @@ class Outbox {
     this.refused = rest;
   }
 }
+
+/** What became of a question; '' if that cannot be said now. */
+export const became = (id: string): Promise<Became> => import('./became').then((m) => m.becameOf(id)).catch(() => ({ line: '' }));
 
 export const addressOf = (word: Word): string => addressAt(word.question.questionId, word.review);
 /** Where a question is, whatever is filtered. */
