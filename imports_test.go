@@ -108,7 +108,7 @@ var ladder = map[string][]string{
 	"cli/internal/remote":       {"api", "cli/internal/command", "cli/internal/render", "client", "explain", "internal/files", "internal/trust", "machine", "runner", "session", "specialist"},
 	"cli":                       {"undertaking", "cli/internal/agents", "permit", "internal/jobs", "cli/internal/guards", "cli/internal/remote", "internal/proxy", "cli/internal/serving", "cli/internal/command", "api", "client", "internal/planning", "internal/lint", "internal/guardlog", "cli/internal/payloads", "cli/internal/render", "cli/internal/vectors", "internal/files", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "strategies", "session", "runner", "explain", "report", "store", "internal/lab/backtest", "internal/lab/simulate", "webhook", "llm", "internal/cassette", "internal/graph", "machines", "internal/lab/trial", "internal/text"},
 	"cmd/dialai":                {"cli", "strategies"},
-	"desk/desktest":             {"cli", "strategies"},
+	"desk/desktest":             {"api", "cli", "client", "machine", "machines", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
 	"examples/minimal":          {"cli", "strategies", "specialist"},
 	"examples/chat-notifier":    {"webhook"},

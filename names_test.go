@@ -73,9 +73,11 @@ var offered = map[string]string{
 	"machine.NewSchema":            "builds a machine without a file",
 	"machine.TransitionDefinition": "builds a machine without a file",
 
+	"desk/desktest.Alone":    "the tests of the desk",
 	"desk/desktest.Eval":     "the tests of the desk",
+	"desk/desktest.Quoted":   "the tests of the desk",
+	"desk/desktest.Working":  "the tests of the desk",
 	"desk/desktest.Kinds":    "the tests of the desk",
-	"desk/desktest.Machine":  "the tests of the desk",
 	"desk/desktest.Main":     "the tests of the desk",
 	"desk/desktest.Open":     "the tests of the desk",
 	"desk/desktest.OpenIn":   "the tests of the desk",

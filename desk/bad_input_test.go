@@ -17,7 +17,7 @@ func narrow(p *desktest.Page, name string) {
 	p.Helper()
 	for _, width := range []int64{1280, 360} {
 		p.Size(width, 900)
-		looker{Page: p}.narrow(name, width)
+		p.Narrow(name)
 	}
 	p.Size(1280, 900)
 }
@@ -33,7 +33,7 @@ func TestLargeMachine(t *testing.T) {
 	}
 	m.Transitions = strings.Join(transitions, ",")
 	v := s.Start(m.JSON(), `{"n":1}`)
-	p := desktest.Open(s, "carol", question(v))
+	p := desktest.Open(s, "carol", v.Path())
 	p.Wait(`document.querySelector("[data-choice]")`)
 	p.Press("1")
 	p.Reach("fieldset input:not([type=radio])")
@@ -51,7 +51,7 @@ func TestLargeMachine(t *testing.T) {
 		states = append(states, fmt.Sprintf(`"state%d":{"transitions":{"go":"state%d"}}`, i, i+1))
 	}
 	large := `{"machineName":"large","initialState":"state0","goalState":"state999","states":{` + strings.Join(states, ",") + `,"state999":{}},"specialists":[{"role":"proposer","specialistId":"carol","isHuman":true}]}`
-	published(s, "large", "large.json", large)
+	s.Publish("large", "large.json", large)
 	p = desktest.Open(s, "root", "/desk/edit?machine=large")
 	p.Wait(`document.querySelectorAll("main svg .state").length === 1000`)
 	if got := desktest.Eval[string](p, `JSON.stringify([new Set([...document.querySelectorAll("main svg .state rect")].map((r) => r.getAttribute("x"))).size > 5, new Set([...document.querySelectorAll("main svg .state rect")].map((r) => r.getAttribute("y"))).size > 5])`); got != `[true,true]` {
@@ -86,7 +86,7 @@ func TestFiles(t *testing.T) {
 		p.Says("sound")
 	}
 	path := filepath.Join(dir, "ok.json")
-	if err := os.WriteFile(path, []byte(alone.JSON()), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(desktest.Alone.JSON()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.Give("main input[type=file]", path)
@@ -103,7 +103,7 @@ func TestFiles(t *testing.T) {
 // one may not see are the same page, with the way to the list.
 func TestUnknown(t *testing.T) {
 	s := desktest.Serve(t)
-	v := starts(s, alone, 1)[0]
+	v := s.Starts(desktest.Alone, 1)[0]
 	p := desktest.Open(s, "carol", "/desk/sessions?status=sleeping")
 	p.Wait(`document.querySelector("[data-state=empty] button")?.innerText.includes("sleeping")`)
 	p.Reach("[data-state=empty] button")
@@ -151,7 +151,7 @@ func TestUnknown(t *testing.T) {
 func TestWideNames(t *testing.T) {
 	s := desktest.Serve(t)
 	wide := desktest.Machine{Name: strings.Repeat("退", 128)}
-	starts(s, wide, 2)
+	s.Starts(wide, 2)
 	p := desktest.Open(s, "carol", "/desk/inbox?machine="+url.QueryEscape(wide.Name))
 	p.Wait(`document.querySelectorAll("[data-row]").length === 2`)
 	for _, width := range []int64{360, 768, 1024, 1280} {
@@ -166,12 +166,12 @@ func TestWideNames(t *testing.T) {
 // TestEnded: a session that has ended offers nothing that cannot be done with it.
 func TestEnded(t *testing.T) {
 	s := desktest.Serve(t)
-	v := starts(s, alone, 1)[0]
+	v := s.Starts(desktest.Alone, 1)[0]
 	s.Decide("dave", v.SessionID, "pay")
 	p := desktest.Open(s, "root", "/desk/sessions/"+v.SessionID)
 	p.Wait(`document.querySelector("main [data-status=completed]")`)
 	p.Press("c", "u", "l", "a")
-	if got := desktest.Eval[string](p, `JSON.stringify([location.pathname, document.querySelectorAll("dialog, main header button, main header .button").length])`); got != quoted([]any{"/desk/sessions/" + v.SessionID, json.Number("0")}) {
+	if got := desktest.Eval[string](p, `JSON.stringify([location.pathname, document.querySelectorAll("dialog, main header button, main header .button").length])`); got != desktest.Quoted([]any{"/desk/sessions/" + v.SessionID, json.Number("0")}) {
 		t.Errorf("where it is, and what is offered: %s", got)
 	}
 }

@@ -25,7 +25,7 @@ func selected(p *desktest.Page, n int) {
 // has decided three meanwhile eleven are decided, and the dialog says so.
 func TestBulk(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 16)
+	list := s.Starts(desktest.Alone, 16)
 	p := desktest.Open(s, "carol", "/desk/inbox")
 	p.Expect("409 /v1/sessions/")
 	selected(p, 14)
@@ -85,10 +85,10 @@ func ruled(s *desktest.Server, id string) (how struct {
 
 // TestBulkRefuses: what is withheld, final or of another state is not decided in bulk.
 func TestBulkRefuses(t *testing.T) {
-	for _, pair := range [][2]desktest.Machine{{alone, desktest.Kinds["plain"]}, {desktest.Kinds["collapsing"], desktest.Kinds["collapsing"]}} {
+	for _, pair := range [][2]desktest.Machine{{desktest.Alone, desktest.Kinds["plain"]}, {desktest.Kinds["collapsing"], desktest.Kinds["collapsing"]}} {
 		s := desktest.Serve(t)
 		for _, m := range pair {
-			starts(s, m, 1)
+			s.Starts(m, 1)
 		}
 		p := desktest.Open(s, "carol", "/desk/inbox")
 		selected(p, 2)
@@ -99,7 +99,7 @@ func TestBulkRefuses(t *testing.T) {
 		p.Press("Escape")
 	}
 	s := desktest.Serve(t)
-	list := starts(s, desktest.Kinds["final"], 2)
+	list := s.Starts(desktest.Kinds["final"], 2)
 	p := desktest.Open(s, "carol", "/desk/inbox")
 	selected(p, 2)
 	p.Press("b")

@@ -109,7 +109,7 @@ func TestDryRun(t *testing.T) {
 func TestOtherForm(t *testing.T) {
 	s := desktest.Serve(t)
 	name, text, _ := machines.Read("refund-desk")
-	published(s, "refund-desk", name, string(text))
+	s.Publish("refund-desk", name, string(text))
 	p := desktest.Open(s, "root", "/desk/edit?machine=refund-desk")
 	p.Says("sound")
 	lines := `[...document.querySelector(".code").shadowRoot.querySelectorAll(".cm-line")].map((l) => l.innerText).join("\n")`
@@ -185,7 +185,7 @@ func TestNewVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	var first string
-	for i, m := range []desktest.Machine{alone, {Name: "alone", Voters: "none", Prompt: `"Another question?"`}} {
+	for i, m := range []desktest.Machine{desktest.Alone, {Name: "alone", Voters: "none", Prompt: `"Another question?"`}} {
 		made, err := c.Publish(t.Context(), "alone", []byte(m.JSON()), first)
 		if err != nil {
 			t.Fatal(i, err)

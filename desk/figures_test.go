@@ -12,7 +12,7 @@ import (
 // TestUnknownFilter: a filter that fits nothing is named, and taken away by one click.
 func TestUnknownFilter(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/settings")
 	p.Expect("404 /v1/machines/refund-desk/")
 	for name, label := range map[string]string{"state": "State", "by": "By", "specialist": "Who"} {
@@ -53,7 +53,7 @@ func TestLargeOverview(t *testing.T) {
 		states = append(states, fmt.Sprintf(`"state%d":{"transitions":{"go":"state%d"}}`, i, i+1))
 	}
 	large := `{"machineName":"large","initialState":"state0","goalState":"state999","states":{` + strings.Join(states, ",") + `,"state999":{}},"specialists":[{"role":"proposer","specialistId":"carol","isHuman":true},{"role":"arbiter","specialistId":"x","strategyFnName":"firstProposal"}]}`
-	published(s, "large", "large.json", large)
+	s.Publish("large", "large.json", large)
 	v := s.Start(large, `{}`)
 	s.Decide("carol", v.SessionID, "go")
 	p := desktest.Open(s, "root", "/desk/machines/large")

@@ -89,13 +89,13 @@ func TestForms(t *testing.T) {
 	s := desktest.Serve(t)
 	var p *desktest.Page
 	for i, f := range forms {
-		m := alone
+		m := desktest.Alone
 		m.Transitions = fmt.Sprintf(`"pay":{"target":"paid","irreversible":false,"parameters":{"type":"object","required":["p"],"properties":{"p":%s}}},"refuse":"refused"`, f.schema)
 		v := s.Start(m.JSON(), fmt.Sprintf(`{"n":%d}`, i))
 		if p == nil {
-			p = desktest.Open(s, "carol", question(v))
+			p = desktest.Open(s, "carol", v.Path())
 		}
-		p.Visit(question(v))
+		p.Visit(v.Path())
 		p.Press("1")
 		p.Wait(`document.querySelector("[id^=payload-p], [name=payload-p]")`)
 		if f.bad != "" && !strings.HasPrefix(f.bad, "#") {
@@ -120,12 +120,12 @@ func TestForms(t *testing.T) {
 // TestFormOfMany: lists and objects in objects are filled by keys, and have what the schema wants.
 func TestFormOfMany(t *testing.T) {
 	s := desktest.Serve(t)
-	m := alone
+	m := desktest.Alone
 	m.Transitions = `"pay":{"target":"paid","irreversible":false,"parameters":{"type":"object","required":["names","at"],"properties":{
 		"names":{"type":"array","minItems":2,"items":{"type":"string","minLength":1}},
 		"at":{"type":"object","required":["street"],"properties":{"street":{"type":"string","maxLength":50},"of":{"type":"object","properties":{"floor":{"type":"integer","default":3}}}}}}}},"refuse":"refused"`
 	v := s.Start(m.JSON(), `{"n":1}`)
-	p := desktest.Open(s, "carol", question(v))
+	p := desktest.Open(s, "carol", v.Path())
 	p.Press("1")
 	p.Wait(`document.querySelector("#payload-at-street")`)
 	p.Reach("#payload-at-street")

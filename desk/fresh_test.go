@@ -19,7 +19,7 @@ func TestManyChoices(t *testing.T) {
 		of = append(of, fmt.Sprintf(`"opt%02d":{"target":%q,"irreversible":false}`, i+1, []string{"paid", "refused"}[i%2]))
 	}
 	v := s.Start(desktest.Machine{Name: "many", Voters: "none", Transitions: strings.Join(of, ",")}.JSON(), `{"n":1}`)
-	p := desktest.Open(s, "carol", question(v))
+	p := desktest.Open(s, "carol", v.Path())
 	p.Press("1")
 	p.Wait(`document.querySelector("[data-choice=opt01] input").checked`)
 	p.Reach("fieldset input[type=search]")
@@ -77,7 +77,7 @@ func TestOutcome(t *testing.T) {
 		}
 		s.Decide("carol", begin("pay").SessionID, "pay") // both are right
 		v := begin("refuse")
-		p.Visit(question(v))
+		p.Visit(v.Path())
 		p.Press("1", "Ctrl+Enter")
 		p.Wait(`document.querySelector("[data-outcome]")?.innerText.includes(%s)`, says)
 		p.Press("Escape")
@@ -90,7 +90,7 @@ func TestOutcome(t *testing.T) {
 func TestNewSession(t *testing.T) {
 	s := desktest.Serve(t)
 	s.Start(desktest.Machine{Name: "plain"}.JSON(), `{"amount":20,"reason":"late","paid":false}`)
-	published(s, "plain", "plain.json", desktest.Machine{Name: "plain"}.JSON())
+	s.Publish("plain", "plain.json", desktest.Machine{Name: "plain"}.JSON())
 	p := desktest.Open(s, "root", "/desk/sessions?machine=plain")
 	p.Press("n")
 	p.Reach("#new-amount")
@@ -123,8 +123,8 @@ func TestReviewGone(t *testing.T) {
 // TestCountsAll: how much waits is told of all questions, whatever the list is filtered by.
 func TestCountsAll(t *testing.T) {
 	s := desktest.Serve(t)
-	starts(s, alone, 2)
-	starts(s, desktest.Machine{Name: "loans", Voters: "none"}, 3)
+	s.Starts(desktest.Alone, 2)
+	s.Starts(desktest.Machine{Name: "loans", Voters: "none"}, 3)
 	p := desktest.Open(s, "carol", "/desk/inbox?machine=loans")
 	p.Wait(`document.querySelectorAll("[data-row]").length === 3 && document.querySelector("header nav .count").innerText === "5" && document.title.startsWith("(5) ")`)
 	p.Size(360, 780)
@@ -141,7 +141,7 @@ func TestDraftMoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := c.Publish(t.Context(), "alone", []byte(alone.JSON()), "")
+	first, err := c.Publish(t.Context(), "alone", []byte(desktest.Alone.JSON()), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +172,8 @@ func TestDraftMoved(t *testing.T) {
 // TestDeepFacts: what is nested deeply is folded, and moves nothing off the page.
 func TestDeepFacts(t *testing.T) {
 	s := desktest.Serve(t)
-	v := s.Start(alone.JSON(), `{"n":1,"deep":`+strings.Repeat(`{"d":`, 50)+`1`+strings.Repeat(`}`, 50)+`}`)
-	p := desktest.Open(s, "carol", question(v))
+	v := s.Start(desktest.Alone.JSON(), `{"n":1,"deep":`+strings.Repeat(`{"d":`, 50)+`1`+strings.Repeat(`}`, 50)+`}`)
+	p := desktest.Open(s, "carol", v.Path())
 	p.Wait(`document.querySelector("[data-question] details")`)
 	for _, open := range []bool{false, true} {
 		for _, width := range []int64{1280, 360} {

@@ -18,7 +18,7 @@ func logged(s *desktest.Server, path, kind string) string {
 	s.Call("root", 200, "GET", path+"?payload=full", "", &log)
 	for i := len(log.Items) - 1; i >= 0; i-- {
 		if log.Items[i]["kind"] == kind {
-			return quoted(log.Items[i])
+			return desktest.Quoted(log.Items[i])
 		}
 	}
 	s.Errorf("%s has no %s: %v", path, kind, log.Items)
@@ -29,7 +29,7 @@ func logged(s *desktest.Server, path, kind string) string {
 // dialog lists stops: the session that is open, or the two that are selected.
 func TestCancel(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 4)
+	list := s.Starts(desktest.Alone, 4)
 	p := desktest.Open(s, "olga", "/desk/sessions/"+list[0].SessionID)
 	p.Press("c")
 	p.Wait(`document.querySelector("dialog[open] button.main:disabled")`)
@@ -71,7 +71,7 @@ func TestCancel(t *testing.T) {
 // u takes up again one that has been cancelled.
 func TestRaise(t *testing.T) {
 	s := desktest.Serve(t)
-	v := s.Start(working, `{"n":1}`)
+	v := s.Start(desktest.Working, `{"n":1}`)
 	p := desktest.Open(s, "root", "/desk/sessions/"+v.SessionID)
 	p.Wait(`document.querySelector("main [data-status=stopped]")`)
 	p.Press("l")
@@ -99,7 +99,7 @@ func TestRaise(t *testing.T) {
 		t.Errorf("of what was raised the log has %s", got)
 	}
 
-	other := starts(s, alone, 1)[0]
+	other := s.Starts(desktest.Alone, 1)[0]
 	s.Call("olga", 200, "POST", "/v1/sessions/"+other.SessionID+"/cancel", `{"note":"by mistake"}`, nil)
 	p.Visit("/desk/sessions/" + other.SessionID)
 	p.Press("u")
@@ -114,7 +114,7 @@ func TestRaise(t *testing.T) {
 // TestAdopt: who has tried a policy on what has happened adopts it, with a reason, and as themselves.
 func TestAdopt(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/try")
 	p.Reach("main form button.main") // nothing is other
 	p.Press("Enter")
@@ -157,7 +157,7 @@ func TestAdopt(t *testing.T) {
 // and the log has it.
 func TestFreeze(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/collapse")
 	order := func(title, says, why string) {
 		t.Helper()
@@ -183,7 +183,7 @@ func TestFreeze(t *testing.T) {
 // TestSwitchOff: nobody is switched off without a reason; with one they are, and the log has it.
 func TestSwitchOff(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/who")
 	p.Reach("main td button")
 	who := desktest.Eval[string](p, `document.activeElement.closest("tr").querySelector("th").innerText.trim()`)

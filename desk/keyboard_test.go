@@ -12,8 +12,8 @@ import (
 // TestSignIn: who has a key types it, and is where they wanted to be; the key stays nowhere.
 func TestSignIn(t *testing.T) {
 	s := desktest.Serve(t)
-	v := s.Start(alone.JSON(), `{"n":1}`)
-	p := desktest.Open(s, "", question(v))
+	v := s.Start(desktest.Alone.JSON(), `{"n":1}`)
+	p := desktest.Open(s, "", v.Path())
 	p.Expect("401 /desk/session")
 	p.Says("server-key")
 	p.Reach("input[type=password]")
@@ -24,7 +24,7 @@ func TestSignIn(t *testing.T) {
 	p.Type(s.Key("carol"))
 	p.Press("Enter")
 	p.Says("Should this be paid?")
-	if p.Path() != question(v) {
+	if p.Path() != v.Path() {
 		t.Errorf("after signing in the page is at %s", p.Path())
 	}
 	kept := desktest.Eval[string](p, `JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])`)
@@ -43,7 +43,7 @@ func TestSignIn(t *testing.T) {
 // TestRule: a digit picks, Enter sends after three seconds, in which the next question shows.
 func TestRule(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 2)
+	list := s.Starts(desktest.Alone, 2)
 	p := desktest.Open(s, "carol", "/desk/inbox")
 	if got := desktest.Eval[int](p, `document.querySelectorAll("[data-choice] input:checked").length`); got != 0 {
 		t.Errorf("%d choices are picked beforehand", got)
@@ -70,9 +70,9 @@ func TestRule(t *testing.T) {
 // TestTakeBack: Esc takes back what is held, with its text; nothing is ever sent of it.
 func TestTakeBack(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 2)
+	list := s.Starts(desktest.Alone, 2)
 	p := desktest.Open(s, "carol", "/desk/inbox")
-	setting(p, `{"hold":1}`)
+	p.Set(`{"hold":1}`)
 	p.Press("1")
 	p.Reach("textarea")
 	p.Type("since it is late")
@@ -83,8 +83,8 @@ func TestTakeBack(t *testing.T) {
 		t.Errorf("the reason is %q", got)
 	}
 
-	other := starts(s, alone, 1)[0]
-	p.Visit(question(list[1]))
+	other := s.Starts(desktest.Alone, 1)[0]
+	p.Visit(list[1].Path())
 	p.Press("2")
 	p.Reach("textarea")
 	p.Type("no receipt")
@@ -106,7 +106,7 @@ func TestTakeBack(t *testing.T) {
 func TestIrreversible(t *testing.T) {
 	s := desktest.Serve(t)
 	v := s.Start(desktest.Kinds["final"].JSON(), `{"n":1}`)
-	p := desktest.Open(s, "carol", question(v))
+	p := desktest.Open(s, "carol", v.Path())
 	p.Wait(`document.querySelector("#lacks").innerText === "Pick an answer"`)
 	p.Press("1", "Enter")
 	p.Says("required: it cannot be undone")
@@ -142,8 +142,8 @@ func TestIrreversible(t *testing.T) {
 func TestParameters(t *testing.T) {
 	s := desktest.Serve(t)
 	v := s.Start(desktest.Kinds["parameters"].JSON(), `{"n":1}`)
-	p := desktest.Open(s, "carol", question(v))
-	setting(p, `{"hold":0}`)
+	p := desktest.Open(s, "carol", v.Path())
+	p.Set(`{"hold":0}`)
 	p.Press("1")
 	p.Wait(`document.querySelector("#payload-amount") && document.querySelector("button.main").disabled`)
 	p.Reach("#payload-amount")
@@ -175,8 +175,8 @@ func TestParameters(t *testing.T) {
 // leaving the page takes nothing back.
 func TestAssign(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 2)
-	p := desktest.Open(s, "carol", question(list[0]))
+	list := s.Starts(desktest.Alone, 2)
+	p := desktest.Open(s, "carol", list[0].Path())
 	p.Press("a")
 	p.Wait(`document.querySelector("dialog[open] select")`)
 	p.Reach("dialog select")
@@ -188,7 +188,7 @@ func TestAssign(t *testing.T) {
 	p.Press("Enter")
 	p.Wait(`document.querySelector("[data-question]").dataset.question === %s`, list[1].Question.QuestionID)
 	p.Visit("/desk/settings")
-	q := desktest.Open(s, "dave", question(list[0]))
+	q := desktest.Open(s, "dave", list[0].Path())
 	q.Says("For dave, by")
 	q.Says("you know them")
 	open(t, s, list[0].SessionID)

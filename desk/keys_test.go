@@ -11,7 +11,7 @@ import (
 func TestReveal(t *testing.T) {
 	s := desktest.Serve(t)
 	v := s.Start(desktest.Kinds["collapsing"].JSON(), `{"n":1}`, desktest.Proposed("bot", "pay", desktest.Reason), desktest.Proposed("rob", "refuse", "no"))
-	p := desktest.Open(s, "carol", question(v))
+	p := desktest.Open(s, "carol", v.Path())
 	p.Says("2 proposals are withheld")
 	p.Press("r")
 	p.Says("will not count as evidence")
@@ -35,8 +35,8 @@ func TestReveal(t *testing.T) {
 // is at it no more.
 func TestSkipAndClaim(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 2)
-	p := desktest.Open(s, "carol", question(list[0]))
+	list := s.Starts(desktest.Alone, 2)
+	p := desktest.Open(s, "carol", list[0].Path())
 	p.Press("c")
 	p.Says("Let go")
 	claimed := func() string {
@@ -67,7 +67,7 @@ func TestSkipAndClaim(t *testing.T) {
 	m.Says("Nothing waits with these filters")
 	m.Close()
 	// Who only looks does not claim what somebody else has: the server would refuse it.
-	d := desktest.OpenIn(s, "dave", question(list[0]), `{ const wait = setTimeout; window.setTimeout = (f, ms, ...of) => { const soon = ms === 5000 && !window.claims; return wait(() => (f(...of), soon && (window.claims = true)), soon ? 50 : ms); }; }`)
+	d := desktest.OpenIn(s, "dave", list[0].Path(), `{ const wait = setTimeout; window.setTimeout = (f, ms, ...of) => { const soon = ms === 5000 && !window.claims; return wait(() => (f(...of), soon && (window.claims = true)), soon ? 50 : ms); }; }`)
 	d.Says("carol is at it")
 	d.Wait(`window.claims`)
 	d.Press("1")
@@ -87,13 +87,13 @@ func TestSkipAndClaim(t *testing.T) {
 // page that was opened out of sight claims when it comes into it.
 func TestClaimFollowsTheEye(t *testing.T) {
 	s := desktest.Serve(t)
-	v := starts(s, alone, 1)[0]
+	v := s.Starts(desktest.Alone, 1)[0]
 	claimed := func() string {
 		var q struct{ Claim struct{ SpecialistID string } }
 		s.Call("dave", 200, "GET", "/v1/inbox/"+v.Question.QuestionID, "", &q)
 		return q.Claim.SpecialistID
 	}
-	p := desktest.OpenIn(s, "carol", question(v), `{
+	p := desktest.OpenIn(s, "carol", v.Path(), `{
 		let sight = "hidden";
 		Object.defineProperty(document, "visibilityState", { get: () => sight });
 		window.see = (is) => { sight = is; document.dispatchEvent(new Event("visibilitychange")); return true; };
@@ -131,7 +131,7 @@ func TestReviewByKeys(t *testing.T) {
 	shows := func() string {
 		return desktest.Eval[string](p, `document.querySelector("[data-question]").dataset.question`)
 	}
-	setting(p, `{"hold":10}`)
+	p.Set(`{"hold":10}`)
 	p.Wait(`document.querySelector("[data-question]")`)
 	held := shows()
 	p.Press("2") // whichever that is: the order is drawn
@@ -181,7 +181,7 @@ func TestReviewByKeys(t *testing.T) {
 // are nothing.
 func TestKeys(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 3)
+	list := s.Starts(desktest.Alone, 3)
 	p := desktest.Open(s, "carol", "/desk/inbox")
 	at := func(n int) {
 		t.Helper()
@@ -218,7 +218,7 @@ func TestKeys(t *testing.T) {
 	if got := desktest.Eval[int](p, `document.querySelectorAll("input:checked, dialog").length`); got != 0 {
 		t.Errorf("letters of a text have done %d things", got)
 	}
-	setting(p, `{"keys":false}`)
+	p.Set(`{"keys":false}`)
 	at(0)
 	p.Press("1", "j", "x", "?", "c", "g", "r")
 	if got := desktest.Eval[int](p, `document.querySelectorAll("input:checked, dialog").length`); got != 0 || p.Path() != "/desk/inbox" {

@@ -20,7 +20,7 @@ func TestTabsWithoutWorker(t *testing.T) {
 	for _, p := range pages {
 		p.Wait(`!globalThis.SharedWorker && document.querySelector("header .state").innerText === "live"`)
 	}
-	starts(s, alone, 1)
+	s.Starts(desktest.Alone, 1)
 	for _, p := range pages {
 		p.Says("1 new")
 	}
@@ -29,7 +29,7 @@ func TestTabsWithoutWorker(t *testing.T) {
 	}
 	pages[0].Expect("405 /favicon.ico")
 	desktest.Eval[bool](pages[0], `(location.href = "/openapi.json", true)`) // it was the first, and leads
-	starts(s, alone, 1)
+	s.Starts(desktest.Alone, 1)
 	for _, p := range pages[1:] { // they have heard it, or looked anew
 		p.Wait(`document.querySelector("header nav .count")?.innerText === "2"`)
 	}
@@ -41,7 +41,7 @@ func TestTabsWithoutWorker(t *testing.T) {
 // TestWrongClock: ages go by the server's clock, however wrong that of the browser's computer is.
 func TestWrongClock(t *testing.T) {
 	s := desktest.Serve(t)
-	v := starts(s, alone, 1)[0]
+	v := s.Starts(desktest.Alone, 1)[0]
 	const later = `((Real) => {
 		const off = 5 * 3600_000;
 		globalThis.Date = class extends Real { constructor(...a) { a.length === 0 ? super(Real.now() + off) : super(...a); } static now() { return Real.now() + off; } };
@@ -61,7 +61,7 @@ func TestWrongClock(t *testing.T) {
 // TestNotPermitted: whose key may not read a stream is told so, and sees what else they may.
 func TestNotPermitted(t *testing.T) {
 	s := desktest.Serve(t)
-	v := starts(s, alone, 1)[0]
+	v := s.Starts(desktest.Alone, 1)[0]
 	p := desktest.Open(s, "vera", "/desk/sessions")
 	p.Expect("403 /v1/")
 	p.Wait(`document.querySelector("[data-session]") && document.querySelector("header .state").innerText === "live"`)
@@ -114,15 +114,15 @@ func TestNotices(t *testing.T) {
 	p.Press("Enter")
 	p.Visit("/desk/inbox")
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)
-	starts(s, alone, 1)
+	s.Starts(desktest.Alone, 1)
 	p.Says("1 new")
 	if told := desktest.Eval[[]string](p, `told`); len(told) > 0 {
 		t.Errorf("who looks at the page is told %q", told)
 	}
 	desktest.Eval[bool](p, `(hide(true), true)`)
-	starts(s, alone, 1)
+	s.Starts(desktest.Alone, 1)
 	p.Wait(`told.length === 1`)
-	starts(s, desktest.Machine{Name: "loans", Voters: "none"}, 2)
+	s.Starts(desktest.Machine{Name: "loans", Voters: "none"}, 2)
 	p.Says("4 new")
 	desktest.Eval[bool](p, `(halfMinute(), true)`)
 	told := desktest.Eval[[]string](p, `told`)
@@ -139,7 +139,7 @@ func TestNotices(t *testing.T) {
 	p.Visit("/desk/inbox")
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)
 	desktest.Eval[bool](p, `(hide(true), true)`)
-	starts(s, alone, 1)
+	s.Starts(desktest.Alone, 1)
 	p.Says("1 new")
 	desktest.Eval[bool](p, `(halfMinute(), true)`)
 	if told := desktest.Eval[[]string](p, `told`); len(told) > 0 {

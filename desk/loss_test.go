@@ -7,35 +7,21 @@ import (
 	"github.com/dialai/dialai/desk/desktest"
 )
 
-// lost kills the server, and waits until the page says so.
-func lost(s *desktest.Server, p *desktest.Page) {
-	s.Helper()
-	s.Kill()
-	p.Wait(`/^offline since/.test(document.querySelector("header .state").innerText)`)
-}
-
-// found starts the server again, and waits until the page says so.
-func found(s *desktest.Server, p *desktest.Page) {
-	s.Helper()
-	s.Restart()
-	p.Wait(`document.querySelector("header .state").innerText === "live"`)
-}
-
 // TestLostWhileTyping: when the server is killed the page says so, keeps the text and sends nothing;
 // when it is back all goes on, also what comes in.
 func TestLostWhileTyping(t *testing.T) {
 	s := desktest.Serve(t)
-	v := starts(s, alone, 1)[0]
-	p := desktest.Open(s, "carol", question(v))
+	v := s.Starts(desktest.Alone, 1)[0]
+	p := desktest.Open(s, "carol", v.Path())
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)
 	p.Press("1")
 	p.Reach("textarea")
 	p.Type("before, ")
-	lost(s, p)
+	p.Lose()
 	p.Type("and after")
 	p.Press("Ctrl+Enter")
 	p.Wait(`document.querySelector("button.main").disabled && document.querySelector("textarea").value === "before, and after"`)
-	found(s, p)
+	p.Find()
 	p.Wait(`!document.querySelector("button.main").disabled && document.querySelector("textarea").value === "before, and after"`)
 	p.Press("Ctrl+Enter")
 	p.Wait(`document.querySelector("[data-outcome]")`)
@@ -43,7 +29,7 @@ func TestLostWhileTyping(t *testing.T) {
 	if got := s.Session(v.SessionID).History[0].Reasoning; got != "before, and after" {
 		t.Errorf("the reason is %q", got)
 	}
-	starts(s, alone, 1)
+	s.Starts(desktest.Alone, 1)
 	p.Says("1 new")
 }
 
@@ -51,8 +37,8 @@ func TestLostWhileTyping(t *testing.T) {
 // where it was, and goes once.
 func TestLostInHold(t *testing.T) {
 	s := desktest.Serve(t)
-	v := starts(s, alone, 1)[0]
-	p := desktest.Open(s, "carol", question(v))
+	v := s.Starts(desktest.Alone, 1)[0]
+	p := desktest.Open(s, "carol", v.Path())
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)
 	p.Press("2")
 	p.Reach("textarea")
@@ -62,7 +48,7 @@ func TestLostInHold(t *testing.T) {
 	p.Wait(`document.querySelector("[data-held]")`)
 	s.Kill()
 	p.Wait(`document.querySelector("[data-refused]")?.innerText.includes("could not be sent")`)
-	found(s, p)
+	p.Find()
 	open(t, s, v.SessionID)
 	p.Reach("[data-refused] a")
 	p.Press("Enter")
@@ -77,7 +63,7 @@ func TestLostInHold(t *testing.T) {
 // and none is decided twice; the rest can be sent once it is back.
 func TestLostInBulk(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 14)
+	list := s.Starts(desktest.Alone, 14)
 	p := desktest.Open(s, "carol", "/desk/inbox")
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)
 	selected(p, 14)
@@ -89,7 +75,7 @@ func TestLostInBulk(t *testing.T) {
 	p.Wait(`[...document.querySelectorAll("[data-bulk] td:last-child")].every((c) => c.innerText !== "" && c.innerText !== "waits")`)
 	outcomes := desktest.Eval[map[string]string](p, `Object.fromEntries([...document.querySelectorAll("[data-bulk]")].map((r) => [r.dataset.bulk, r.querySelector("td:last-child").innerText]))`)
 	p.Press("Escape")
-	found(s, p)
+	p.Find()
 	left := 0
 	for _, v := range list {
 		now := s.Session(v.SessionID)
@@ -121,9 +107,9 @@ func TestLostInBulk(t *testing.T) {
 // back, with the word as it was.
 func TestClosedInHold(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 2)
-	p := desktest.Open(s, "carol", question(list[0]))
-	setting(p, `{"hold":1}`)
+	list := s.Starts(desktest.Alone, 2)
+	p := desktest.Open(s, "carol", list[0].Path())
+	p.Set(`{"hold":1}`)
 	p.Press("1")
 	p.Reach("textarea")
 	p.Type("quite sure")
@@ -132,22 +118,22 @@ func TestClosedInHold(t *testing.T) {
 	p.Wait(`document.querySelector("[data-held]")`)
 	p.Visit("/desk/settings") // which is another document: the one that held the word is gone
 	p.Says("was not sent: the tab was closed before")
-	p.Visit(question(list[1])) // whose word comes later than the other's would have
+	p.Visit(list[1].Path()) // whose word comes later than the other's would have
 	p.Press("2", "Enter")
 	p.Wait(`document.querySelector("[data-outcome]")`)
 	decided(t, s, list[1].SessionID, "refuse")
 	open(t, s, list[0].SessionID)
-	p.Visit(question(list[0]))
+	p.Visit(list[0].Path())
 	p.Wait(`document.querySelector("[data-choice=pay] input").checked && document.querySelector("textarea").value === "quite sure"`)
 
-	other := p.Tab(question(list[0]))
+	other := p.Tab(list[0].Path())
 	other.Press("2", "Enter")
 	other.Wait(`document.querySelector("[data-held]")`)
 	other.Close()
 	// To a new tab, once nobody can be holding it any more, it is said once that there was a word.
 	later := `{ const now = Date.now; Date.now = () => now() + 60_000; }`
 	fresh := p.TabIn("/desk/sessions", later)
-	fresh.Wait(`document.querySelector("[data-lost] a")?.getAttribute("href") === %s`, question(list[0]))
+	fresh.Wait(`document.querySelector("[data-lost] a")?.getAttribute("href") === %s`, list[0].Path())
 	if kept := desktest.Eval[string](fresh, `JSON.stringify({ ...localStorage })`); strings.Contains(kept, "refuse") {
 		t.Errorf("the browser keeps what was said: %s", kept)
 	}
@@ -158,14 +144,14 @@ func TestClosedInHold(t *testing.T) {
 		t.Error("it is said again")
 	}
 	// So is a tab that is open already.
-	second := p.Tab(question(list[0]))
+	second := p.Tab(list[0].Path())
 	second.Press("2", "Enter")
 	second.Wait(`document.querySelector("[data-held]")`)
 	again.Wait(`document.querySelector("[data-lost]")`)
 	second.Close()
 	again.Close()
-	third := starts(s, alone, 1)[0]
-	p.Visit(question(third))
+	third := s.Starts(desktest.Alone, 1)[0]
+	p.Visit(third.Path())
 	p.Press("1", "Enter")
 	p.Wait(`document.querySelector("[data-outcome]")`)
 	decided(t, s, third.SessionID, "pay")

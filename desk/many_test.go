@@ -11,7 +11,7 @@ import (
 // or by button; one that has changed since the dialog listed it is left as it is.
 func TestSelectedOnly(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 6) // the newest, which is the sixth, comes first
+	list := s.Starts(desktest.Alone, 6) // the newest, which is the sixth, comes first
 	p := desktest.Open(s, "olga", "/desk/sessions")
 	p.Expect("412 /v1/sessions/")
 	p.Wait(`document.querySelectorAll("[data-session]").length === 6 && document.querySelector("header .state").innerText === "live"`)

@@ -23,7 +23,7 @@ func collapsing(s *desktest.Server, state string, rounds int) {
 // TestOrderMay: whoever holds nobody who decides in a state finds no orders about it, but who may give them.
 func TestOrderMay(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "dave", "/desk/machines/refund-desk/collapse")
 	p.Says("Orders are given here by carol.")
 	if got := desktest.Eval[int](p, `document.querySelectorAll("section.card button").length`); got != 0 {
@@ -42,7 +42,7 @@ func TestOrderMay(t *testing.T) {
 // Ctrl+Enter sends it, and the focus is on the page afterwards.
 func TestOrderDialog(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/collapse")
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)
 	p.Reach("section.card button")
@@ -57,10 +57,10 @@ func TestOrderDialog(t *testing.T) {
 	p.Reach("dialog textarea")
 	p.Type("the feed is stale")
 	p.Wait(`!document.querySelector("dialog button.main").disabled`)
-	lost(s, p)
+	p.Lose()
 	p.Wait(`document.querySelector("dialog button.main").disabled && document.querySelector("dialog textarea").value === "the feed is stale" && document.querySelector("dialog .note.red")`)
 	p.Press("Ctrl+Enter")
-	found(s, p)
+	p.Find()
 	p.Wait(`!document.querySelector("dialog button.main").disabled && !document.querySelector("dialog .note.red")`)
 	p.Press("Ctrl+Enter")
 	p.Wait(`!document.querySelector("dialog")`)
@@ -76,7 +76,7 @@ func TestPromoteOffered(t *testing.T) {
 	s := desktest.Serve(t)
 	const state = `"collapse":{"target":0.5,"alpha":0.2},"risk":{"maxError":0.4}`
 	collapsing(s, state, 2)
-	published(s, "collapsing", "collapsing.json", desktest.Machine{Name: "collapsing", State: state}.JSON())
+	s.Publish("collapsing", "collapsing.json", desktest.Machine{Name: "collapsing", State: state}.JSON())
 	p := desktest.Open(s, "carol", "/desk/machines/collapsing/collapse")
 	is := func(says string, offered int) {
 		t.Helper()
@@ -106,7 +106,7 @@ func TestPromoteOffered(t *testing.T) {
 // TestTried: a link to what was tried says it in words and in the form, and so does the dialog that adopts it.
 func TestTried(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	var job struct{ JobID string }
 	s.Call("root", 202, "POST", "/v1/jobs", `{"kind":"backtest","machineName":"refund-desk","arbiter":"bayes","risk":{"maxError":0.05,"confidence":0.8},"drop":["small-amounts"],"since":"30d"}`, &job)
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/try?job="+job.JobID)

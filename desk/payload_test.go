@@ -15,11 +15,11 @@ func TestPayloadSeen(t *testing.T) {
 	const parameters = `"parameters":{"type":"object","properties":{"amount":{"type":"integer","title":"How much"}}}`
 	m := desktest.Machine{Name: "payments", Transitions: `"pay":{"target":"paid","irreversible":true,"approvals":{"count":2},` + parameters + `},"refuse":{"target":"refused","irreversible":false}`}
 	v := s.Start(m.JSON(), `{"n":1}`, strings.Replace(desktest.Proposed("bot", "pay", "as ordered"), `{`, `{"metaJson":{"amount":98765},`, 1), desktest.Proposed("rob", "refuse", "no"))
-	p := desktest.Open(s, "carol", question(v))
+	p := desktest.Open(s, "carol", v.Path())
 	p.Wait(`[...document.querySelectorAll(".proposals li")].some((e) => e.innerText.includes("bot") && e.innerText.includes("98765"))`)
 	q := s.Session(v.SessionID).Question
 	s.Call("dave", 200, "POST", "/v1/sessions/"+v.SessionID+"/decisions", `{"transitionName":"pay","reasoning":"agreed","metaJson":{"amount":43210},"roundId":"`+q.RoundID+`","questionDigest":"`+q.Digest+`"}`, nil)
-	p.Visit(question(v))
+	p.Visit(v.Path())
 	p.Wait(`[...document.querySelectorAll(".proposals li")].some((e) => e.innerText.includes("dave") && e.innerText.includes("43210"))`)
 	p.Press("1")
 	p.Wait(`document.querySelector("#payload-amount")`)

@@ -11,9 +11,9 @@ import (
 // wherever they are by then, and keeps their text.
 func TestDecidedMeanwhile(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 2)
-	carol := desktest.Open(s, "carol", question(list[0]))
-	dave := desktest.Open(s, "dave", question(list[0]))
+	list := s.Starts(desktest.Alone, 2)
+	carol := desktest.Open(s, "carol", list[0].Path())
+	dave := desktest.Open(s, "dave", list[0].Path())
 	carol.Expect("409 /v1/sessions/"+list[0].SessionID, "404 /v1/inbox/"+list[0].Question.QuestionID)
 	carol.Press("1")
 	carol.Reach("textarea")
@@ -29,7 +29,7 @@ func TestDecidedMeanwhile(t *testing.T) {
 	carol.Press("Enter")
 	carol.Says("dave decided: refuse")
 	carol.Wait(`document.querySelector("textarea")?.value === "carol's reason" && document.querySelector("button.main").disabled`)
-	carol.Visit(question(list[0])) // as somebody who comes back later
+	carol.Visit(list[0].Path()) // as somebody who comes back later
 	carol.Says("dave decided: refuse")
 	carol.Says("carol's reason")
 	open(t, s, list[1].SessionID)
@@ -38,8 +38,8 @@ func TestDecidedMeanwhile(t *testing.T) {
 // TestDecidedWhileOpen: who has a question open that another decides is told, and cannot send.
 func TestDecidedWhileOpen(t *testing.T) {
 	s := desktest.Serve(t)
-	v := starts(s, alone, 1)[0]
-	p := desktest.Open(s, "carol", question(v))
+	v := s.Starts(desktest.Alone, 1)[0]
+	p := desktest.Open(s, "carol", v.Path())
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)
 	p.Press("1")
 	p.Reach("textarea")
@@ -48,14 +48,14 @@ func TestDecidedWhileOpen(t *testing.T) {
 	p.Says("dave decided: pay")
 	p.Press("Ctrl+Enter")
 	p.Wait(`document.querySelector("textarea").value === "half a sen" && document.querySelector("button.main").disabled && !document.querySelector("[data-held]")`)
-	s.Call("root", 200, "POST", "/v1/sessions/"+starts(s, alone, 1)[0].SessionID+"/cancel", `{"note":"not needed"}`, nil)
+	s.Call("root", 200, "POST", "/v1/sessions/"+s.Starts(desktest.Alone, 1)[0].SessionID+"/cancel", `{"note":"not needed"}`, nil)
 }
 
 // TestDecidedUnderTheHand: where the address names no question the one that is shown stays when another
 // decides it, with what was typed; nothing that is typed then is said of another.
 func TestDecidedUnderTheHand(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 2)
+	list := s.Starts(desktest.Alone, 2)
 	p := desktest.Open(s, "carol", "/desk/inbox")
 	p.Wait(`document.querySelector("header .state").innerText === "live" && document.querySelector("[data-question]")?.dataset.question === %s`, list[0].Question.QuestionID)
 	p.Press("2")
@@ -159,7 +159,7 @@ func TestReviewFarBack(t *testing.T) {
 func TestChangedMeanwhile(t *testing.T) {
 	s := desktest.Serve(t)
 	v := s.Start(desktest.Kinds["approved"].JSON(), `{"n":1}`)
-	p := desktest.Open(s, "carol", question(v))
+	p := desktest.Open(s, "carol", v.Path())
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)
 	p.Press("1")
 	p.Reach("textarea")
@@ -188,8 +188,8 @@ func TestChangedMeanwhile(t *testing.T) {
 func TestChangedInHold(t *testing.T) {
 	s := desktest.Serve(t)
 	v := s.Start(desktest.Kinds["approved"].JSON(), `{"n":1}`)
-	other := starts(s, alone, 1)[0]
-	p := desktest.Open(s, "carol", question(v))
+	other := s.Starts(desktest.Alone, 1)[0]
+	p := desktest.Open(s, "carol", v.Path())
 	p.Expect("409 /v1/sessions/" + v.SessionID)
 	p.Press("2")
 	p.Reach("textarea")
@@ -213,14 +213,14 @@ func TestChangedInHold(t *testing.T) {
 func TestDraftOfAnother(t *testing.T) {
 	s := desktest.Serve(t)
 	v := s.Start(desktest.Kinds["approved"].JSON(), `{"n":1}`)
-	p := desktest.Open(s, "carol", question(v))
+	p := desktest.Open(s, "carol", v.Path())
 	p.Press("1")
 	p.Reach("textarea")
 	p.Type("looks right")
 	p.Wait(`Object.keys(sessionStorage).some((k) => k.includes("draft") && sessionStorage[k].includes("looks right"))`)
 	p.Visit("/desk/settings")
 	s.Decide("dave", v.SessionID, "pay")
-	p.Visit(question(v))
+	p.Visit(v.Path())
 	p.Wait(`document.querySelector("[data-changed]") && document.querySelector("textarea").value === "looks right"`)
 	p.Press("Ctrl+Enter")
 	if got := desktest.Eval[int](p, `document.querySelectorAll("input[name=choice]:checked, [data-held]").length`); got != 0 {

@@ -14,8 +14,8 @@ import (
 // TestSignInEnds: when a sign-in is over the page asks for a key, and what was typed is where it was.
 func TestSignInEnds(t *testing.T) {
 	s := desktest.Serve(t)
-	v := starts(s, alone, 1)[0]
-	p := desktest.Open(s, "carol", question(v))
+	v := s.Starts(desktest.Alone, 1)[0]
+	p := desktest.Open(s, "carol", v.Path())
 	p.Expect("401 /v1")
 	p.Press("2")
 	p.Reach("textarea")
@@ -27,8 +27,8 @@ func TestSignInEnds(t *testing.T) {
 	p.Reach("input[type=password]")
 	p.Type(s.Key("carol"))
 	p.Press("Enter")
-	p.Wait(`location.pathname === %s || document.querySelector("[data-refused] a") || document.querySelector("[data-question]")?.dataset.question === %s`, question(v), v.Question.QuestionID) // where it was, told of, or shown at once
-	p.Visit(question(v))
+	p.Wait(`location.pathname === %s || document.querySelector("[data-refused] a") || document.querySelector("[data-question]")?.dataset.question === %s`, v.Path(), v.Question.QuestionID) // where it was, told of, or shown at once
+	p.Visit(v.Path())
 	p.Wait(`document.querySelector("[data-choice=refuse] input")?.checked && document.querySelector("textarea").value === "no receipt"`)
 	open(t, s, v.SessionID)
 	p.Press("Ctrl+Enter")
@@ -40,7 +40,7 @@ func TestSignInEnds(t *testing.T) {
 // whatever the clock of the computer says; a call puts it off, a stream that goes on does not.
 func TestStaySignedIn(t *testing.T) {
 	s := desktest.Serve(t)
-	starts(s, alone, 1)
+	s.Starts(desktest.Alone, 1)
 	p := desktest.OpenIn(s, "carol", "/desk/inbox", `{
 		const now = Date.now;
 		window.ahead = sessionStorage.getItem("slow") ? -40 * 60000 : 0;
@@ -71,8 +71,8 @@ func TestStaySignedIn(t *testing.T) {
 // what it is.
 func TestTicket(t *testing.T) {
 	s := desktest.Serve(t)
-	v := starts(s, alone, 1)[0]
-	link := question(v) + "#t=" + s.Ticket("carol")
+	v := s.Starts(desktest.Alone, 1)[0]
+	link := v.Path() + "#t=" + s.Ticket("carol")
 	p := desktest.Open(s, "", "/desk/settings")
 	p.Expect("401 /desk/session")
 	p.Visit("/desk/settings?again")
@@ -129,7 +129,7 @@ func TestTabs(t *testing.T) {
 	for _, p := range pages {
 		p.Wait(`document.querySelector("header .state").innerText === "live"`)
 	}
-	starts(s, alone, 1)
+	s.Starts(desktest.Alone, 1)
 	for _, p := range pages {
 		p.Says("1 new")
 	}
@@ -137,7 +137,7 @@ func TestTabs(t *testing.T) {
 		t.Errorf("the server has %d streams open for eight tabs", n)
 	}
 	pages[3].Close()
-	starts(s, alone, 1)
+	s.Starts(desktest.Alone, 1)
 	for i, p := range pages {
 		if i != 3 {
 			p.Says("2 new")

@@ -85,16 +85,16 @@ func median(list []float64) float64 {
 // answer. The goal is 3 times a bare page.
 func BenchmarkFirstKey(b *testing.B) {
 	s := desktest.Serve(b)
-	list := starts(s, desktest.Kinds["plain"], 20)
-	cold(b, desktest.OpenIn(s, "carol", "/desk/settings", timing), question(list[0]))
+	list := s.Starts(desktest.Kinds["plain"], 20)
+	cold(b, desktest.OpenIn(s, "carol", "/desk/settings", timing), list[0].Path())
 }
 
 // BenchmarkNextQuestion: Enter, and the next question is drawn. The goal is a frame.
 func BenchmarkNextQuestion(b *testing.B) {
 	s := desktest.Serve(b)
-	starts(s, desktest.Kinds["plain"], 20)
+	s.Starts(desktest.Kinds["plain"], 20)
 	p := desktest.Open(s, "carol", "/desk/inbox")
-	setting(p, `{"hold":10}`)
+	p.Set(`{"hold":10}`)
 	var frames, ms []float64
 	for b.Loop() {
 		for range 5 {
@@ -125,7 +125,7 @@ func many(s *desktest.Server, n int) {
 	for range 8 {
 		wg.Go(func() {
 			for i := range work {
-				req, err := http.NewRequestWithContext(s.Context(), "POST", s.URL+"/v1/sessions", strings.NewReader(fmt.Sprintf(`{"machine":%s,"metaJson":{"n":%d},"drive":false}`, alone.JSON(), i)))
+				req, err := http.NewRequestWithContext(s.Context(), "POST", s.URL+"/v1/sessions", strings.NewReader(fmt.Sprintf(`{"machine":%s,"metaJson":{"n":%d},"drive":false}`, desktest.Alone.JSON(), i)))
 				if err != nil {
 					s.Error(err)
 					return
@@ -214,7 +214,7 @@ func TestFewRows(t *testing.T) {
 // long is a session of at least 1,000 events.
 func long(s *desktest.Server) desktest.Session {
 	s.Helper()
-	v := s.Start(strings.NewReplacer(`"max_steps":2`, `"max_steps":220`, `"budget"`, `"loop_detection":{"max_state_visits":1000},"budget"`).Replace(working), `{"n":1}`)
+	v := s.Start(strings.NewReplacer(`"max_steps":2`, `"max_steps":220`, `"budget"`, `"loop_detection":{"max_state_visits":1000},"budget"`).Replace(desktest.Working), `{"n":1}`)
 	var all map[string]any
 	s.Call("root", 200, "GET", "/v1/sessions/"+v.SessionID, "", &all)
 	if n, _ := all["sequence"].(float64); n < 1000 {
@@ -262,7 +262,7 @@ func BenchmarkEvents(b *testing.B) {
 	for _, page := range []struct{ name, who, path string }{{"inbox", "carol", "/desk/inbox"}, {"sessions", "olga", "/desk/sessions"}, {"session", "olga", ""}} {
 		b.Run(page.name, func(b *testing.B) {
 			s := desktest.Serve(b)
-			list := starts(s, alone, 50)
+			list := s.Starts(desktest.Alone, 50)
 			if page.path == "" {
 				page.path = "/desk/sessions/" + list[0].SessionID
 				storm(s, list[:1], 3*time.Second) // so that as much is shown as will be

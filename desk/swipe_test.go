@@ -10,9 +10,9 @@ import (
 // whoever has switched that on; a short way, or down the page, is nothing.
 func TestSwipe(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 3)
+	list := s.Starts(desktest.Alone, 3)
 	final := s.Start(desktest.Kinds["final"].JSON(), `{"n":1}`)
-	p := desktest.Open(s, "carol", question(list[0]))
+	p := desktest.Open(s, "carol", list[0].Path())
 	p.Size(360, 780)
 	swipe := func(x, y int) {
 		t.Helper()
@@ -33,7 +33,7 @@ func TestSwipe(t *testing.T) {
 	}
 	swipe(-200, 5)
 	nothing("a finger, where that is switched off,")
-	setting(p, `{"swipe":true,"hold":10}`)
+	p.Set(`{"swipe":true,"hold":10}`)
 	p.Wait(`document.querySelector("[data-question]").style.touchAction === "pan-y"`)
 	swipe(-60, 0)
 	nothing("a short way")
@@ -41,13 +41,13 @@ func TestSwipe(t *testing.T) {
 	nothing("a way down the page")
 	swipe(-200, 5)
 	p.Wait(`document.querySelector("[data-held]") && document.querySelector("[data-question]").dataset.question === %s`, list[1].Question.QuestionID)
-	setting(p, `{"swipe":true,"hold":0}`)
-	p.Visit(question(list[2]))
+	p.Set(`{"swipe":true,"hold":0}`)
+	p.Visit(list[2].Path())
 	p.Wait(`document.querySelector("[data-question]").style.touchAction === "pan-y"`)
 	swipe(200, 5)
 	p.Wait(`document.querySelector("[data-outcome]")?.dataset.outcome === %s`, list[2].Question.QuestionID)
 	decided(t, s, list[2].SessionID, "refuse")
-	p.Visit(question(final))
+	p.Visit(final.Path())
 	p.Settled()
 	swipe(-200, 5)
 	nothing("a finger on what cannot be undone")
@@ -67,11 +67,11 @@ func TestCounts(t *testing.T) {
 		t.Fatal("nothing waits")
 	}
 	p.Wait(counts+` === "Inbox" + %s + ",Reviews" + %s`, len(waiting.Items), len(reviews.Items))
-	starts(s, alone, 60)
+	s.Starts(desktest.Alone, 60)
 	p.Wait(counts+` === "Inbox" + %s + ",Reviews" + %s`, len(waiting.Items)+60, len(reviews.Items))
 	p.Visit("/desk/sessions")
 	p.Wait(counts+` === "Inbox" + %s + ",Reviews" + %s`, len(waiting.Items)+60, len(reviews.Items))
-	starts(s, alone, 140)
+	s.Starts(desktest.Alone, 140)
 	p.Visit("/desk/inbox")
 	p.Wait(counts + `.startsWith("Inbox200+,")`)
 }

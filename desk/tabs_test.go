@@ -12,7 +12,7 @@ import (
 // second run stands beside the first.
 func TestSimulate(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/simulate")
 	p.Wait(`document.querySelector("#about-amount")?.value === "500"`) // as the newest session has it
 	if got := desktest.Eval[string](p, `[...document.querySelectorAll(".panel tbody tr")].map((r) => r.querySelector("[data-recorded]").innerText + " " + r.querySelector("input").value).join()`); got != "recorded: 8 of 15 0.55,recorded: 12 of 15 0.76,recorded: 5 of 15 0.39" {
@@ -44,7 +44,7 @@ func TestSimulate(t *testing.T) {
 	// Of one that was never run nothing is recorded: what stands there is said to be an assumption, and
 	// what is required fits.
 	name, text, _ := machines.Read("refund-desk")
-	published(s, "fresh", name, strings.Replace(string(text), "machineName: refund-desk", "machineName: fresh", 1))
+	s.Publish("fresh", name, strings.Replace(string(text), "machineName: refund-desk", "machineName: fresh", 1))
 	p.Expect("404 /v1/machines/fresh/")
 	p.Visit("/desk/machines/fresh/simulate")
 	p.Wait(`document.querySelector("#about-amount")?.value === "1" && document.querySelectorAll("[data-recorded=false]").length === 3`)
@@ -56,7 +56,7 @@ func TestSimulate(t *testing.T) {
 // that there is not is said to be none.
 func TestNews(t *testing.T) {
 	s := desktest.Serve(t)
-	list := starts(s, alone, 3)
+	list := s.Starts(desktest.Alone, 3)
 	s.Decide("dave", list[0].SessionID, "pay")
 	p := desktest.Open(s, "root", "/desk/machines/alone")
 	figure := `document.querySelector(".figures dd").innerText === %s`
@@ -81,10 +81,10 @@ func TestNews(t *testing.T) {
 	p.Size(1280, 900)
 	p.Visit("/desk/machines")
 	s.Decide("dave", list[2].SessionID, "pay")
-	published(s, "alone", "alone.json", alone.JSON())
+	s.Publish("alone", "alone.json", desktest.Alone.JSON())
 	p.Visit("/desk/machines")
 	p.Says("0 live sessions")
-	starts(s, alone, 1)
+	s.Starts(desktest.Alone, 1)
 	p.Wait(`document.querySelector("[data-news]")`)
 	p.Reach("[data-news]")
 	p.Press("Enter")
@@ -94,7 +94,7 @@ func TestNews(t *testing.T) {
 // TestTrustCSV: what the chart shows comes as a file, too, in which every point is a row.
 func TestTrustCSV(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/trust?state=claimed")
 	p.Says("dialai trust history refund-desk --state claimed")
 	desktest.Eval[bool](p, `((make) => (URL.createObjectURL = (blob) => ((window.saved = blob), make(blob))))(URL.createObjectURL.bind(URL)), true`)
@@ -118,7 +118,7 @@ func TestTrustCSV(t *testing.T) {
 // TestTrustPoint: a point of the chart leads to the round that it is of, by keys alone.
 func TestTrustPoint(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/trust")
 	p.Wait(`document.querySelector("figure svg[tabindex]")`)
 	p.Reach("figure svg[tabindex]")

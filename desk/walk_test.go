@@ -1,9 +1,7 @@
 package desk_test
 
 import (
-	"bytes"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,9 +9,6 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/desk/desktest"
-	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/machines"
-	"github.com/dialai/dialai/strategies"
 )
 
 // The walk of docs/desk.md is played as it is written: what stands there as a key is pressed, what
@@ -33,7 +28,7 @@ func TestWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "carol", "/desk/inbox")
 	p.Size(1280, 800)
 	section, photos := "", 0
@@ -76,27 +71,5 @@ func taken(t *testing.T, p *desktest.Page, name string) {
 	}
 	if text, err := os.ReadFile(path); err != nil || len(text) < 10_000 || len(text) > 200_000 {
 		t.Errorf("%s has %d bytes, %v: go test ./desk -run TestWalk -photograph takes it", path, len(text), err)
-	}
-}
-
-// publish publishes the sample machine with carol in the place of the clerk, has her decide some
-// refunds, and leaves six.
-func publish(t *testing.T, s *desktest.Server) {
-	t.Helper()
-	name, text, ok := machines.Read("refund-desk")
-	if !ok {
-		t.Fatal("there is no sample refund-desk")
-	}
-	text = bytes.ReplaceAll(text, []byte("clerk"), []byte("carol"))
-	published(s, "refund-desk", name, string(text))
-	m, err := machine.Parse(name, text, strategies.Checks())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, amount := range []int{20, 80, 25, 150, 30, 12, 300, 40, 18, 90, 22, 60, 25, 110, 15, 20, 240, 310, 18, 95, 500} {
-		v := s.Start(string(m.JSON()), fmt.Sprintf(`{"order":"A-%d","amount":%d,"reason":%q,"orders":%d}`, i+1, amount, []string{"late", "damaged", "dislike"}[i%3], i%9))
-		if i < 15 {
-			s.Decide("carol", v.SessionID, map[bool]string{true: "refund", false: "refuse"}[amount <= 100 && i%3 != 2])
-		}
 	}
 }

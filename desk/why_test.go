@@ -32,7 +32,7 @@ type explanation struct {
 // weight and record, the probabilities, the guards, and who decided in the end.
 func TestWhy(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	var list struct{ Items []desktest.Session }
 	s.Call("root", 200, "GET", "/v1/sessions?status=completed&limit=1", "", &list)
 	id := list.Items[0].SessionID
@@ -118,7 +118,7 @@ func TestWhyCompared(t *testing.T) {
 // along its points, and each is said in a line.
 func TestChartAsTable(t *testing.T) {
 	s := desktest.Serve(t)
-	publish(t, s)
+	s.PublishSample()
 	var history struct {
 		Items []struct {
 			Specialist string

@@ -245,6 +245,35 @@ func (p *Page) Size(width, height int64) {
 	}
 }
 
+// Lose kills the server, and waits until the page says so.
+func (p *Page) Lose() {
+	p.Helper()
+	p.server.Kill()
+	p.Wait(`/^offline since/.test(document.querySelector("header .state").innerText)`)
+}
+
+// Find starts the server again, and waits until the page says so.
+func (p *Page) Find() {
+	p.Helper()
+	p.server.Restart()
+	p.Wait(`document.querySelector("header .state").innerText === "live"`)
+}
+
+// Narrow fails the test if the page needs scrolling sideways.
+func (p *Page) Narrow(name string) {
+	p.Helper()
+	if wide := Eval[string](p, `document.documentElement.scrollWidth <= innerWidth ? "" : innerWidth + " px: " + [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).slice(-3).map((e) => e.outerHTML.slice(0, 200)).join("\n")`); wide != "" {
+		p.Errorf("%s scrolls sideways at %s", name, wide)
+	}
+}
+
+// Set sets what the browser keeps, such as {"hold":0}, and shows the page anew.
+func (p *Page) Set(settings string) {
+	p.Helper()
+	Eval[bool](p, `(localStorage.setItem("dialai.settings", %s), true)`, settings)
+	p.Visit(p.Path())
+}
+
 // Dark has the system be dark, or light.
 func (p *Page) Dark(is bool) {
 	p.Helper()

@@ -1,10 +1,17 @@
 package desktest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/client"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/machines"
+	"github.com/dialai/dialai/strategies"
 )
 
 // people take part in every machine of the seeds.
@@ -115,4 +122,62 @@ func (s *Server) Reviews(who string) (ids []string) {
 		}
 	}
 	return ids
+}
+
+// Alone is a machine whose questions humans answer, without anybody who proposes.
+var Alone = Machine{Name: "alone", Voters: "none"}
+
+// Working is a machine that goes on by itself, until a limit stops it: in its third round.
+const Working = `{"machineName":"working","initialState":"work","goalState":"done","subject":"= \"working \" + string(data.n)",
+	"guards":{"limits":{"max_steps":2},"budget":{"hard_limit_calls":500}},
+	"states":{"work":{"prompt":"Go on?","transitions":{"again":"work","stop":"done"}},"done":{}},
+	"specialists":[{"role":"proposer","specialistId":"bot","strategyFnName":"firstAvailable"},{"role":"proposer","specialistId":"carol","isHuman":true},{"role":"proposer","specialistId":"dave","isHuman":true},{"role":"arbiter","specialistId":"x","strategyFnName":"firstProposal"}]}`
+
+// Starts starts n sessions of a machine, which differ in n.
+func (s *Server) Starts(m Machine, n int) (list []Session) {
+	s.Helper()
+	for i := range n {
+		list = append(list, s.Start(m.JSON(), fmt.Sprintf(`{"n":%d}`, i+1)))
+	}
+	return list
+}
+
+// Publish publishes a machine file by a name that there is not yet.
+func (s *Server) Publish(name, file, text string) {
+	s.Helper()
+	c, err := client.New(client.Config{BaseURL: s.URL, Key: s.Key("root")})
+	if err == nil {
+		_, err = c.PublishFile(s.Context(), name, api.MachineFile{Name: file, Text: text}, "")
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// PublishSample publishes the sample machine with carol in the place of the clerk, has her decide some
+// refunds, and leaves six.
+func (s *Server) PublishSample() {
+	s.Helper()
+	name, text, ok := machines.Read("refund-desk")
+	if !ok {
+		s.Fatal("there is no sample refund-desk")
+	}
+	text = bytes.ReplaceAll(text, []byte("clerk"), []byte("carol"))
+	s.Publish("refund-desk", name, string(text))
+	m, err := machine.Parse(name, text, strategies.Checks())
+	if err != nil {
+		s.Fatal(err)
+	}
+	for i, amount := range []int{20, 80, 25, 150, 30, 12, 300, 40, 18, 90, 22, 60, 25, 110, 15, 20, 240, 310, 18, 95, 500} {
+		v := s.Start(string(m.JSON()), fmt.Sprintf(`{"order":"A-%d","amount":%d,"reason":%q,"orders":%d}`, i+1, amount, []string{"late", "damaged", "dislike"}[i%3], i%9))
+		if i < 15 {
+			s.Decide("carol", v.SessionID, map[bool]string{true: "refund", false: "refuse"}[amount <= 100 && i%3 != 2])
+		}
+	}
+}
+
+// Quoted is a value as JSON.
+func Quoted(v any) string {
+	text, _ := json.Marshal(v) // what tests write can be written
+	return string(text)
 }

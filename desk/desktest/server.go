@@ -235,6 +235,9 @@ type Session struct {
 	}
 }
 
+// Path is where its question is shown.
+func (v Session) Path() string { return "/desk/q/" + v.Question.QuestionID }
+
 // Start starts a session of a definition, up to where it waits, or has ended. Of what proposers say
 // beforehand each is a proposal as the API takes it.
 func (s *Server) Start(machine, meta string, proposals ...string) Session {

@@ -1,7 +1,6 @@
-package desk_test
+package everypage_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -43,11 +42,6 @@ func shown(of string) string {
 	return b.String()
 }
 
-func quoted(v any) string {
-	text, _ := json.Marshal(v)
-	return string(text)
-}
-
 // prose are those that a machine file may hold.
 func prose() []string {
 	return slices.DeleteFunc(slices.Clone(hostile), func(s string) bool { return strings.ContainsFunc(s, text.Disguises) })
@@ -58,15 +52,15 @@ func hostileMachine() desktest.Machine {
 	all := strings.Join(prose(), " ¦ ")
 	properties, enum := []string{}, []string{}
 	for i, s := range prose() {
-		properties = append(properties, fmt.Sprintf(`%s:{"type":"string","title":%s,"description":%s}`, quoted("m"+strconv.Itoa(i)), quoted("T"+s), quoted("D"+s)))
-		enum = append(enum, quoted(s))
+		properties = append(properties, fmt.Sprintf(`%s:{"type":"string","title":%s,"description":%s}`, desktest.Quoted("m"+strconv.Itoa(i)), desktest.Quoted("T"+s), desktest.Quoted("D"+s)))
+		enum = append(enum, desktest.Quoted(s))
 	}
 	for _, name := range []string{`__proto__`, `<b>x</b>`} {
-		properties = append(properties, fmt.Sprintf(`%s:{"type":"string"}`, quoted(name)))
+		properties = append(properties, fmt.Sprintf(`%s:{"type":"string"}`, desktest.Quoted(name)))
 	}
-	properties = append(properties, `"one":{"enum":[`+strings.Join(enum, ",")+`]}`, `"json":{"type":"object","description":`+quoted(all)+`}`)
-	return desktest.Machine{Name: "<b>hostile<script>", Prompt: quoted(all),
-		Transitions: fmt.Sprintf(`"<img src=x onerror=pwned=1>":{"target":"paid","irreversible":false,"description":%s,"parameters":{"type":"object","title":%s,"properties":{%s}}},"{name}":{"target":"refused","irreversible":true}`, quoted(all), quoted(all), strings.Join(properties, ","))}
+	properties = append(properties, `"one":{"enum":[`+strings.Join(enum, ",")+`]}`, `"json":{"type":"object","description":`+desktest.Quoted(all)+`}`)
+	return desktest.Machine{Name: "<b>hostile<script>", Prompt: desktest.Quoted(all),
+		Transitions: fmt.Sprintf(`"<img src=x onerror=pwned=1>":{"target":"paid","irreversible":false,"description":%s,"parameters":{"type":"object","title":%s,"properties":{%s}}},"{name}":{"target":"refused","irreversible":true}`, desktest.Quoted(all), desktest.Quoted(all), strings.Join(properties, ","))}
 }
 
 // has fails the test unless the page shows a text.
@@ -91,14 +85,14 @@ func TestHostile(t *testing.T) {
 	s := desktest.Serve(t)
 	members := []string{}
 	for i, h := range hostile {
-		members = append(members, quoted(h)+`:`+quoted("value "+h), quoted("list"+strconv.Itoa(i))+`:[`+quoted(h)+`,{"x":`+quoted(h)+`}]`)
+		members = append(members, desktest.Quoted(h)+`:`+desktest.Quoted("value "+h), desktest.Quoted("list"+strconv.Itoa(i))+`:[`+desktest.Quoted(h)+`,{"x":`+desktest.Quoted(h)+`}]`)
 	}
-	facts := `{"n":` + quoted(strings.Join(hostile[:20], " ¦ ")) + `,"big":9007199254740993,"huge":123456789012345678901234567890,"small":0.1000000000000000055511151231257827,"deep":` + strings.Repeat(`{"d":`, 40) + `"bottom"` + strings.Repeat(`}`, 40) + `,` + strings.Join(members, ",") + `}`
+	facts := `{"n":` + desktest.Quoted(strings.Join(hostile[:20], " ¦ ")) + `,"big":9007199254740993,"huge":123456789012345678901234567890,"small":0.1000000000000000055511151231257827,"deep":` + strings.Repeat(`{"d":`, 40) + `"bottom"` + strings.Repeat(`}`, 40) + `,` + strings.Join(members, ",") + `}`
 	m := hostileMachine()
 	first := `<img src=x onerror=pwned=1>`
 	said := strings.Join(hostile, " ¦ ")
 	v := s.Start(m.JSON(), facts, desktest.Proposed("bot", first, "bot "+said), desktest.Proposed("rob", "{name}", "rob "+said))
-	p := desktest.Open(s, "carol", question(v))
+	p := desktest.Open(s, "carol", v.Path())
 	p.Wait(`document.querySelector("[data-question]")`)
 	has := func(where, what string) { t.Helper(); has(p, where, what) }
 	harmless := func(where string) { t.Helper(); harmless(p, where) }
@@ -145,7 +139,7 @@ func TestHostile(t *testing.T) {
 	harmless("a question that there is not")
 	for i, h := range hostile { // each as the subject of a row of the list
 		if i < 45 {
-			s.Start(alone.JSON(), `{"n":`+quoted(h)+`}`)
+			s.Start(desktest.Alone.JSON(), `{"n":`+desktest.Quoted(h)+`}`)
 		}
 	}
 	p.Visit("/desk/inbox")

@@ -1,4 +1,4 @@
-package desk_test
+package everypage_test
 
 import (
 	"testing"
@@ -12,11 +12,11 @@ import (
 func TestReadsChangeNothing(t *testing.T) {
 	s := desktest.Serve(t)
 	list := s.Seed()
-	publish(t, s)
+	s.PublishSample()
 	pages := []string{"/desk/inbox", "/desk/inbox?machine=plain", "/desk/reviews", "/desk/sessions", "/desk/sessions?status=needs_human&q=pl", "/desk/machines", "/desk/edit", "/desk/edit?machine=refund-desk", "/desk/settings", "/desk/nowhere", "/desk/q/none.1", "/desk/sessions/none"}
 	for _, v := range list {
 		if v.Question.QuestionID != "" {
-			pages = append(pages, question(v))
+			pages = append(pages, v.Path())
 		}
 	}
 	for _, id := range s.Reviews("erin") {

@@ -1,4 +1,4 @@
-package desk_test
+package everypage_test
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package desk_test
+package everypage_test
 
 import (
 	"strings"
@@ -32,7 +32,7 @@ func TestBlind(t *testing.T) {
 	paths := func() (of []string) {
 		for _, name := range withheld {
 			v := list[name]
-			of = append(of, question(v), "/desk/sessions/"+v.SessionID)
+			of = append(of, v.Path(), "/desk/sessions/"+v.SessionID)
 		}
 		return append(of, "/desk/reviews")
 	}
@@ -50,7 +50,7 @@ func TestBlind(t *testing.T) {
 			}
 		}
 		if who == "carol" {
-			p.Visit(question(list["collapsing"]))
+			p.Visit(list["collapsing"].Path())
 			p.Says("2 proposals are withheld")
 			p.Visit("/desk/settings") // who has a question open claims it, also once it is gone
 		}
@@ -73,16 +73,18 @@ func TestBlind(t *testing.T) {
 func TestReader(t *testing.T) {
 	s := desktest.Serve(t)
 	list := s.Seed()
-	p := desktest.Open(s, "olga", question(list["plain"]))
+	p := desktest.Open(s, "olga", list["plain"].Path())
 	p.Says("Choosing first available transition")
 	p.Says("To decide it takes a key")
 	p.Press("1", "Enter", "c", "r")
 	if got := desktest.Eval[int](p, `document.querySelectorAll("input[name=choice], article button.main, dialog").length`); got != 0 {
 		t.Errorf("who may not rule is offered %d things", got)
 	}
-	p.Visit(question(list["collapsing"]))
+	p.Visit(list["collapsing"].Path())
 	p.Says("2 proposals are withheld")
-	open(t, s, list["plain"].SessionID)
+	if v := s.Session(list["plain"].SessionID); len(v.History) != 0 {
+		t.Errorf("who may not rule has decided: %+v", v.History)
+	}
 }
 
 // TestBlindWords: the word of a human on a question that takes two is withheld from the other where

@@ -1,4 +1,4 @@
-package desk_test
+package everypage_test
 
 import (
 	"strings"
@@ -6,12 +6,6 @@ import (
 
 	"github.com/dialai/dialai/desk/desktest"
 )
-
-// working is a machine that goes on by itself, until a limit stops it: in its third round.
-const working = `{"machineName":"working","initialState":"work","goalState":"done","subject":"= \"working \" + string(data.n)",
-	"guards":{"limits":{"max_steps":2},"budget":{"hard_limit_calls":500}},
-	"states":{"work":{"prompt":"Go on?","transitions":{"again":"work","stop":"done"}},"done":{}},
-	"specialists":[{"role":"proposer","specialistId":"bot","strategyFnName":"firstAvailable"},{"role":"proposer","specialistId":"carol","isHuman":true},{"role":"proposer","specialistId":"dave","isHuman":true},{"role":"arbiter","specialistId":"x","strategyFnName":"firstProposal"}]}`
 
 // stalled looks at a page while a request of it waits, to which keys, or an address, lead from the settings.
 func (l looker) stalled(name, request string, lead ...string) {
@@ -46,8 +40,8 @@ func TestAccessibleSessions(t *testing.T) {
 	l := looker{desktest.Open(s, "root", "/desk/sessions"), axe(t)}
 	l.look("sessions empty")
 	list := s.Seed()
-	stopped := s.Start(working, `{"n":1}`)
-	published(s, "form", "form.json", `{"machineName":"form","initialState":"a","goalState":"b","input":{"type":"object","required":["amount"],"properties":{"amount":{"type":"number","title":"How much"},"late":{"type":"boolean"}}},"states":{"a":{"transitions":{"go":"b"}},"b":{}}}`)
+	stopped := s.Start(desktest.Working, `{"n":1}`)
+	s.Publish("form", "form.json", `{"machineName":"form","initialState":"a","goalState":"b","input":{"type":"object","required":["amount"],"properties":{"amount":{"type":"number","title":"How much"},"late":{"type":"boolean"}}},"states":{"a":{"transitions":{"go":"b"}},"b":{}}}`)
 	l.stalled("sessions", "*/v1/sessions?*", "g", "s")
 	l.look("sessions full")
 	l.Press("j", "x", "j", "x")
@@ -76,7 +70,7 @@ func TestAccessibleSessions(t *testing.T) {
 	l.Visit("/desk/sessions/none")
 	l.look("session gone")
 	l.Visit("/desk/sessions/" + list["plain"].SessionID)
-	lost(s, l.Page)
+	l.Page.Lose()
 	l.look("session offline")
 	l.Press("g", "s")
 	l.Wait(`document.querySelector("[data-state=error]")`)
@@ -89,7 +83,7 @@ func TestAccessibleMachines(t *testing.T) {
 	s := desktest.Serve(t)
 	l := looker{desktest.Open(s, "root", "/desk/machines"), axe(t)}
 	l.look("machines empty")
-	published(s, "alone", "alone.json", alone.JSON())
+	s.Publish("alone", "alone.json", desktest.Alone.JSON())
 	l.Expect("404 /v1/machines/alone/")
 	tabs := []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try"}
 	l.Size(360, 900)
@@ -99,7 +93,7 @@ func TestAccessibleMachines(t *testing.T) {
 		l.check("machine empty "+tab, 360, false)
 	}
 	l.Size(1280, 900)
-	publish(t, s)
+	s.PublishSample()
 	l.stalled("machines", "*/v1/machines*", "g", "m")
 	l.look("machines full")
 	for _, tab := range tabs {
@@ -130,7 +124,7 @@ func TestAccessibleMachines(t *testing.T) {
 	l.look("machine try done")
 	l.pushed("machine try adopt", "", "main div.card button")
 	l.Visit("/desk/machines/refund-desk/collapse")
-	lost(s, l.Page)
+	l.Page.Lose()
 	l.look("machine offline")
 	l.Reach("main nav a[href$=spend]")
 	l.Press("Enter")
@@ -158,7 +152,7 @@ func TestAccessibleEditor(t *testing.T) {
 	l := looker{desktest.Open(s, "root", "/desk/edit"), axe(t)}
 	l.Says("sound")
 	l.look("editor sound")
-	published(s, "refunds", "refunds.json", strings.Replace(alone.JSON(), `"alone"`, `"refunds"`, 1))
+	s.Publish("refunds", "refunds.json", strings.Replace(desktest.Alone.JSON(), `"alone"`, `"refunds"`, 1))
 	l.stalled("editor", "*/v1/machines/refunds", "/desk/edit?machine=refunds")
 	l.Says("sound")
 	l.Reach(".code")
@@ -176,6 +170,6 @@ func TestAccessibleEditor(t *testing.T) {
 	l.look("editor error")
 	l.Visit("/desk/edit")
 	l.Says("sound")
-	lost(s, l.Page)
+	l.Page.Lose()
 	l.look("editor offline")
 }

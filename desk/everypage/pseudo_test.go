@@ -1,4 +1,4 @@
-package desk_test
+package everypage_test
 
 import (
 	"testing"
@@ -11,9 +11,9 @@ import (
 func TestPseudo(t *testing.T) {
 	s := desktest.Serve(t)
 	list := s.Seed()
-	publish(t, s)
+	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/inbox?lang=qps")
-	paths := []string{"/desk/inbox", question(list["parameters"]), question(list["collapsing"]), question(list["final"]), "/desk/reviews", "/desk/settings", "/desk/sessions", "/desk/sessions/" + list["plain"].SessionID, "/desk/machines", "/desk/edit"}
+	paths := []string{"/desk/inbox", list["parameters"].Path(), list["collapsing"].Path(), list["final"].Path(), "/desk/reviews", "/desk/settings", "/desk/sessions", "/desk/sessions/" + list["plain"].SessionID, "/desk/machines", "/desk/edit"}
 	for _, tab := range []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try"} {
 		paths = append(paths, "/desk/machines/refund-desk"+tab)
 	}

@@ -1,4 +1,4 @@
-package desk_test
+package everypage_test
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 // where CI is set it fails.
 func axe(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("web/node_modules/axe-core/axe.min.js")
+	text, err := os.ReadFile("../web/node_modules/axe-core/axe.min.js")
 	if err != nil && os.Getenv("CI") != "" {
 		t.Fatal("CI checks the pages with axe-core: .ci/desk installs it")
 	}
@@ -41,26 +41,19 @@ func (l looker) look(name string) {
 	}
 	l.Dark(false)
 	l.Size(320, 900)
-	l.narrow(name, 320)
+	l.Narrow(name)
 }
 
 func (l looker) check(name string, width int64, dark bool) {
 	l.Helper()
 	l.Shot(map[bool]string{false: "light", true: "dark"}[dark] + "_" + map[int64]string{360: "360", 1280: "1280"}[width] + "_" + name)
-	l.narrow(name, width)
+	l.Narrow(name)
 	if desktest.Eval[bool](l.Page, `typeof axe === "undefined"`) {
 		desktest.Eval[bool](l.Page, `(()=>{`+l.script+`})(), true`)
 	}
 	found := desktest.Eval[string](l.Page, `Promise.allSettled(document.getAnimations().filter((a) => a.effect.getTiming().iterations === 1).map((a) => a.finished)).then(() => axe.run(document, { preload: false, resultTypes: ["violations", "passes"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa"] })).then((r) => (r.passes.length < 5 ? "axe-core looks at nothing" : "") + r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("\n")).join("\n"))`)
 	if found != "" {
 		l.Errorf("%s, %d wide, dark %v: %s", name, width, dark, found)
-	}
-}
-
-func (l looker) narrow(name string, width int64) {
-	l.Helper()
-	if wide := desktest.Eval[string](l.Page, `document.documentElement.scrollWidth <= innerWidth ? "" : [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).slice(-3).map((e) => e.outerHTML.slice(0, 200)).join("\n")`); wide != "" {
-		l.Errorf("%s, %d wide, scrolls sideways: %s", name, width, wide)
 	}
 }
 
@@ -79,7 +72,7 @@ func TestAccessible(t *testing.T) {
 	l.Visit("/desk/inbox")
 	l.look("inbox full")
 	for _, name := range []string{"overdue", "approved", "closed", "collapsing", "permission"} {
-		l.Visit(question(list[name]))
+		l.Visit(list[name].Path())
 		l.look("question " + name)
 	}
 	l.Visit("/desk/sessions/" + list["plain"].SessionID)
@@ -107,14 +100,14 @@ func TestAccessibleMore(t *testing.T) {
 	script := axe(t)
 	s := desktest.Serve(t)
 	list := s.Seed()
-	l := looker{desktest.Open(s, "carol", question(list["final"])), script}
+	l := looker{desktest.Open(s, "carol", list["final"].Path()), script}
 	l.Press("1")
 	l.Reach("textarea")
 	l.Type("why")
 	l.Press("Ctrl+Enter")
 	l.Wait(`document.querySelector("dialog[open]")`)
 	l.look("final")
-	l.Visit(question(list["parameters"]))
+	l.Visit(list["parameters"].Path())
 	l.Press("1")
 	l.Wait(`document.querySelector("#payload-amount")`)
 	l.Reach("#payload-amount")
@@ -129,8 +122,8 @@ func TestAccessibleMore(t *testing.T) {
 	l.Press("x", "b")
 	l.Wait(`document.querySelector("dialog[open] [data-bulk]")`)
 	l.look("bulk")
-	setting(l.Page, `{"hold":10}`)
-	l.Visit(question(list["plain"]))
+	l.Page.Set(`{"hold":10}`)
+	l.Visit(list["plain"].Path())
 	l.Press("1", "Enter")
 	l.Wait(`document.querySelector("[data-held]")`)
 	l.look("held")
@@ -139,7 +132,7 @@ func TestAccessibleMore(t *testing.T) {
 	l.Press("Ctrl+Enter")
 	l.Wait(`document.querySelector("[data-outcome]")`)
 	l.look("outcome")
-	lost(s, l.Page)
+	l.Page.Lose()
 	l.look("offline")
 	l.Press("g", "r")
 	l.Wait(`document.querySelector("[data-state=error], main h1")`)

@@ -1,4 +1,4 @@
-package desk_test
+package everypage_test
 
 import (
 	"fmt"
@@ -24,23 +24,23 @@ func evil() string {
 	return fmt.Sprintf(`{"machineName":%s,"initialState":%s,"goalState":%s,"subject":"= string(data.n)",
 		"states":{%s:{"prompt":%s,"collapse":{"target":0.85},"transitions":{"<i>pay</i>":%s,"refuse":%s}},%s:{}},
 		"specialists":[{"role":"proposer","specialistId":"carol","isHuman":true},{"role":"proposer","specialistId":%s,"strategyFnName":"firstAvailable"},{"role":"arbiter","specialistId":"<b>x</b>","strategyFnName":"bayes"}]}`,
-		quoted(evilMachine), quoted(evilState), quoted(evilEnd), quoted(evilState), quoted(strings.Join(prose(), " ¦ ")), quoted(evilEnd), quoted(evilEnd), quoted(evilEnd), quoted(evilWho))
+		desktest.Quoted(evilMachine), desktest.Quoted(evilState), desktest.Quoted(evilEnd), desktest.Quoted(evilState), desktest.Quoted(strings.Join(prose(), " ¦ ")), desktest.Quoted(evilEnd), desktest.Quoted(evilEnd), desktest.Quoted(evilEnd), desktest.Quoted(evilWho))
 }
 
 // TestHostilePages: so it is with what sessions, machines, their states, specialists and orders are
 // called, in lists, on the pages of a session and of a machine, and in the editor.
 func TestHostilePages(t *testing.T) {
 	s := desktest.Serve(t)
-	published(s, evilMachine, "evil.json", evil())
+	s.Publish(evilMachine, "evil.json", evil())
 	note := strings.Join(hostile[:50], " ¦ ")
 	var list []desktest.Session
 	for _, h := range hostile[:50] { // a subject has 120 characters
-		list = append(list, s.Start(evil(), `{"n":`+quoted(h)+`}`))
+		list = append(list, s.Start(evil(), `{"n":`+desktest.Quoted(h)+`}`))
 	}
 	q := list[0].Question
-	s.Call("carol", 200, "POST", "/v1/sessions/"+list[0].SessionID+"/decisions", fmt.Sprintf(`{"transitionName":"<i>pay</i>","roundId":%q,"questionDigest":%q,"reasoning":%s}`, q.RoundID, q.Digest, quoted(note)), nil)
-	cancelled := s.Start(alone.JSON(), `{"n":`+quoted(hostile[1])+`}`)
-	s.Call("olga", 200, "POST", "/v1/sessions/"+cancelled.SessionID+"/cancel", `{"note":`+quoted(note)+`}`, nil)
+	s.Call("carol", 200, "POST", "/v1/sessions/"+list[0].SessionID+"/decisions", fmt.Sprintf(`{"transitionName":"<i>pay</i>","roundId":%q,"questionDigest":%q,"reasoning":%s}`, q.RoundID, q.Digest, desktest.Quoted(note)), nil)
+	cancelled := s.Start(desktest.Alone.JSON(), `{"n":`+desktest.Quoted(hostile[1])+`}`)
+	s.Call("olga", 200, "POST", "/v1/sessions/"+cancelled.SessionID+"/cancel", `{"note":`+desktest.Quoted(note)+`}`, nil)
 
 	p := desktest.Open(s, "root", "/desk/sessions")
 	p.Size(1280, 4000)
@@ -80,7 +80,7 @@ func TestHostilePages(t *testing.T) {
 	harmless(p, "the editor")
 	var transitions []string
 	for i, h := range hostile {
-		transitions = append(transitions, fmt.Sprintf(`"t%d":%s`, i, quoted(h)))
+		transitions = append(transitions, fmt.Sprintf(`"t%d":%s`, i, desktest.Quoted(h)))
 	}
 	path := filepath.Join(t.TempDir(), "evil.json")
 	if err := os.WriteFile(path, []byte(`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{`+strings.Join(transitions, ",\n")+`}},"b":{}}}`), 0o600); err != nil {

@@ -1,0 +1,12 @@
+// Package everypage holds what is so on every page of the desk: that whoever cannot see it can use it, that
+// what is withheld does not reach it, that no text becomes markup, that reading changes nothing, and that every
+// word can be another language's. Its tests take minutes, and so stand apart from those of what one does there.
+package everypage_test
+
+import (
+	"testing"
+
+	"github.com/dialai/dialai/desk/desktest"
+)
+
+func TestMain(m *testing.M) { desktest.Main(m) }
