@@ -37,13 +37,14 @@ const modelSessions = 4
 // where there is one and at the estimate where it was lost; and nothing is in it twice.
 func TestCrashModels(t *testing.T) {
 	c := newModelCrash(t)
-	for batch := 0; c.killed < *kills/4; batch++ {
+	more := func() bool { return c.killed < *kills/4 || c.lost == 0 && c.killed < *kills*10 }
+	for batch := 0; more(); batch++ {
 		ids := c.start(batch)
 		for tries := 0; c.live(ids) > 0; tries++ {
 			if tries > 500 {
 				t.Fatal("sessions do not come to their end")
 			}
-			c.round(ids, c.killed < *kills/4)
+			c.round(ids, more())
 			c.checkRecorded(ids)
 		}
 		c.checkEnd(ids)
@@ -62,7 +63,8 @@ type modelCrash struct {
 	path   string
 	server *llmtest.Server
 	killed int
-	lost   int // requests whose answers no session has
+	lost   int           // requests whose answers no session has
+	within time.Duration // the time in which a process is killed
 
 	mu       sync.Mutex
 	rng      *rand.Rand
@@ -73,7 +75,7 @@ type modelCrash struct {
 func newModelCrash(t *testing.T) *modelCrash {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	c := &modelCrash{T: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "dialai.db"), rng: rand.New(rand.NewPCG(seed, 3)),
+	c := &modelCrash{T: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "dialai.db"), rng: rand.New(rand.NewPCG(seed, 3)), within: 150 * time.Millisecond,
 		requests: map[string]int{}, settled: map[string]int{}}
 	var err error
 	if c.server, err = llmtest.Start(c.answer); err != nil {
@@ -162,20 +164,25 @@ func (c *modelCrash) live(ids []specialist.SessionID) (n int) {
 	return n
 }
 
-// round runs a process for each session, and kills them, or lets them finish.
+// round runs a process for each session, and kills them, or lets them finish. Where none came
+// as far as a request, the computer is busy, and the next ones get longer.
 func (c *modelCrash) round(ids []specialist.SessionID, kill bool) {
 	var commands []*exec.Cmd
 	for _, id := range ids {
 		commands = append(commands, c.command("resume", id.String()))
 	}
+	before := c.total()
 	c.killed += runAll(c.T, commands, func() time.Duration {
 		if !kill {
 			return 0
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return 40*time.Millisecond + time.Duration(c.rng.Int64N(int64(150*time.Millisecond)))
+		return 40*time.Millisecond + time.Duration(c.rng.Int64N(int64(c.within)))
 	}, "stays so") // it had ended
+	if c.total() == before {
+		c.within = min(2*c.within, 5*time.Second)
+	}
 }
 
 // An askEvent is what the log says of one answer, or of one that was lost.

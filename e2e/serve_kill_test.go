@@ -122,9 +122,12 @@ func (l *load) works(who int, key string) {
 	}
 }
 
-// follows reads the stream of everything, over all servers.
+// follows reads the stream of everything, over all servers. It waits for the next one as long
+// as any client does: on a computer that is busy it comes late.
 func (l *load) follows(ctx context.Context, key string) {
-	for e, err := range l.client(key).AllEvents(ctx, client.StreamQuery{After: "0"}) {
+	c, err := client.New(client.Config{BaseURL: "http://" + l.at, Key: key})
+	l.must(err)
+	for e, err := range c.AllEvents(ctx, client.StreamQuery{After: "0"}) {
 		if err != nil {
 			if ctx.Err() == nil {
 				l.Errorf("the stream ends: %v", err)
