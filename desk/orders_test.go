@@ -101,6 +101,16 @@ func TestPromoteOffered(t *testing.T) {
 	p.Press("Ctrl+Enter")
 	p.Wait(`!document.querySelector("dialog") && document.activeElement !== document.body`)
 	is("bot decides alone", 0)
+	p.Reach("section.card button") // and is taken back by the same way
+	p.Press("Enter")
+	p.Wait(`document.querySelector("dialog[open]")?.innerText.includes("Demote")`)
+	p.Reach("dialog textarea")
+	p.Type("not any more")
+	p.Press("Ctrl+Enter")
+	p.Wait(`!document.querySelector("dialog") && !document.querySelector("main").innerText.includes("decides alone")`)
+	if got := logged(s, "/v1/machines/collapsing/log", "stage_changed"); !strings.Contains(got, "not any more") {
+		t.Errorf("of the order the log has %s", got)
+	}
 }
 
 // TestTried: a link to what was tried says it in words and in the form, and so does the dialog that adopts it.

@@ -12,9 +12,6 @@ export function billionths(value: unknown): bigint {
   return sign * (BigInt(whole.replace('-', '') || '0') * 1_000_000_000n + BigInt((part + '000000000').slice(0, 9)));
 }
 
-/** Billionths as people write them. */
-export const written = (sum: bigint): string => dollars(Number(sum) / 1e9);
-
 const least = 1000n; // billionths: what is written to six digits
 const forms = [2, 4, 6].map((digits) => new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', minimumFractionDigits: digits, maximumFractionDigits: digits }));
 
