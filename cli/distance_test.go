@@ -34,6 +34,7 @@ import (
 var notAtServer = map[string]string{
 	"agents_check": "it has no store, and its agents are here",
 	"analyze":      "it reads files only",
+	"archive":      "a store is archived where it is",
 	"backup":       "a backup is written where the store is",
 	"bench":        "it plays with made-up voters, and has no store",
 	"bridge":       "it has no store, and its agents are here",

@@ -76,6 +76,7 @@ var JSONLines = map[string]any{
 	"`dialai init`":          writtenLine{},
 	"`dialai store verify`":  store.Report{},
 	"`dialai store head`":    headLine{},
+	"`dialai store archive`": store.Archived{},
 	"`dialai store backup`":  backupLine{},
 	"`dialai store restore`": store.Restoration{},
 	"`dialai store status`":  api.Store{},

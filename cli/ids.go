@@ -1,16 +1,32 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
 )
 
 // id returns the id of a session as a person writes it.
 func (e *engine) id(ctx context.Context, text string) (specialist.SessionID, error) {
-	return command.FindID(ctx, e.Sessions, text)
+	id, err := command.FindID(ctx, e.Sessions, text)
+	if s, ok := e.stored().(*store.SQLite); ok && errors.Is(err, session.ErrNotFound) && text != "" {
+		err = cmp.Or(s.Archived(ctx, strings.ToLower(text)), err)
+	}
+	return id, err
+}
+
+// stored returns the store that is here, nil at a server.
+func (e *engine) stored() session.Store {
+	if e.far != nil {
+		return nil
+	}
+	return e.Store
 }
 
 // session returns a session by its id as a person writes it.

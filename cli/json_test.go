@@ -527,6 +527,9 @@ func realLines(t *testing.T) map[string][]string {
 	lines("`dialai store head`", 0, "store", "head")
 	copied := filepath.Join(t.TempDir(), "backup.db")
 	lines("`dialai store backup`", 0, "store", "backup", copied)
+	archive := filepath.Join(t.TempDir(), "archive.db")
+	lines("`dialai store archive`", 0, "store", "archive", "--before", "1ns", "--include", "stopped,failed", "--to", archive, "--store", copied)
+	lines("`dialai store archive`", 0, "store", "archive", "--before", "90d", "--to", archive) // nothing is
 	again := filepath.Join(t.TempDir(), "dialai.db")
 	lines("`dialai store restore`", 0, "store", "restore", copied, "--store", again)
 	lines("`dialai store restore`", 0, "store", "restore", copied, "--store", again) // what is there is kept

@@ -91,19 +91,19 @@ func (f *listFlags) read(limited, json bool) error {
 		}
 	}
 	var err error
-	q.UpdatedAfter, err = sinceTime(f.since, command.Now())
+	q.UpdatedAfter, err = moment("since", f.since, command.Now())
 	return err
 }
 
-// sinceTime reads a date, or how long before a moment; "" is no time.
-func sinceTime(text string, before specialist.Time) (specialist.Time, error) {
+// moment reads the date that a flag gives, or how long before a moment; "" is no time.
+func moment(flag, text string, before specialist.Time) (specialist.Time, error) {
 	if text == "" {
 		return 0, nil
 	}
 	at, ago, err := jobs.ParseSince(text)
 	switch {
 	case err != nil:
-		return 0, command.Hinted(command.Usage("--since is %q", text), "it is a date such as 2026-01-31, or how long ago, such as 30d or 2h")
+		return 0, command.Hinted(command.Usage("--%s is %q", flag, text), "it is a date such as 2026-01-31, or how long ago, such as 30d or 2h")
 	case ago == 0:
 		return at - 1, nil
 	}

@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/dialai/dialai/desk/desktest"
 )
 
 // What a page can do in a real browser, Chromium: .ci/browser installs it. The server of these
@@ -26,22 +26,10 @@ type browser struct {
 	ctx context.Context
 }
 
-// newBrowser starts Chromium. Without it the test is skipped; where CI is set it fails.
+// newBrowser starts Chromium.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if at, err := exec.LookPath(name); err == nil && path == "" {
-			path = at
-		}
-	}
-	if path == "" && os.Getenv("CI") != "" {
-		t.Fatal("CI tries a real browser: .ci/browser installs Chromium")
-	}
-	if path == "" {
-		t.Skip("needs Chromium: apt-get install chromium, or as your system has it")
-	}
-	allocator, end := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+	allocator, end := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(desktest.Program(t)), chromedp.NoSandbox,
 		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("host-resolver-rules", "MAP *.example 127.0.0.1"), chromedp.Flag("no-proxy-server", true))...)
 	t.Cleanup(end)
 	ctx, close := chromedp.NewContext(allocator)

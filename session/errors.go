@@ -26,6 +26,19 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("%s not found: %s", 
 // Is makes errors.Is(err, ErrNotFound) true.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
+// An ArchivedError says that the log of a session was moved to another store.
+type ArchivedError struct {
+	ID      string
+	Archive string // path of that store
+}
+
+func (e *ArchivedError) Error() string {
+	return fmt.Sprintf("Session %s was archived: it is in the store %s", e.ID, e.Archive)
+}
+
+// Is makes errors.Is(err, ErrNotFound) true.
+func (e *ArchivedError) Is(target error) bool { return target == ErrNotFound }
+
 // A DecodeError names a value of a stored event that makes no sense.
 type DecodeError struct{ What, Value string }
 

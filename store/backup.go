@@ -114,8 +114,8 @@ type Restoration struct {
 	Control *Restored `json:"control,omitempty"`
 }
 
-// ErrSame is the error of restoring a store from itself.
-var ErrSame = errors.New("the backup is the store itself")
+// ErrSame is the error of restoring a store from itself, or archiving it there.
+var ErrSame = errors.New("it is the store itself")
 
 // Restore puts a copy of the backup s in the place of a store, which has a new epoch then. What is there
 // is kept beside it. Nothing is changed before both copies are whole. It returns [ErrDriven] if a process carries

@@ -39,7 +39,8 @@ func (st *statements) prepare(p *preparer) {
 	p.hot(&st.update, updateSession(projection.SessionStanding))
 	p.hot(&st.redefine, updateSession(sessionDigest))
 	p.hot(&st.advance, updateSession(projection.SessionMoving))
-	p.hot(&st.insertSession, insert("sessions", projection.SessionColumns)+` ON CONFLICT DO NOTHING`)
+	p.hot(&st.insertSession, `INSERT INTO sessions (`+strings.Join(projection.SessionColumns, ", ")+`) SELECT ?1`+places(2, len(projection.SessionColumns))+
+		` WHERE NOT EXISTS (SELECT 1 FROM archived WHERE session_id=?1) ON CONFLICT DO NOTHING`)
 	p.hot(&st.insertLog, insert("log", projection.LogColumns))
 	p.prepare(&st.findSession, `SELECT id FROM sessions WHERE session_id=?`)
 	p.prepare(&st.insertMachine, `INSERT INTO machines (machine_name) VALUES (?) ON CONFLICT DO NOTHING`)
@@ -66,6 +67,15 @@ const sessionDigest = 2
 // insert returns the statement that inserts one row.
 func insert(table string, columns []string) string {
 	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (?" + strings.Repeat(",?", len(columns)-1) + ")"
+}
+
+// places returns the numbered places of values from one to another, each behind a comma.
+func places(from, to int) string {
+	var list strings.Builder
+	for i := from; i <= to; i++ {
+		fmt.Fprintf(&list, ",?%d", i)
+	}
+	return list.String()
 }
 
 // updateSession returns the statement that brings the columns of a session from one on up
@@ -207,7 +217,7 @@ func (p *pending) writeSession(ctx context.Context, st *statements) (err error) 
 	if !p.New && p.row == 0 {
 		err := st.findSession.QueryRowContext(ctx, p.Session.ID).Scan(&p.row)
 		if errors.Is(err, sql.ErrNoRows) {
-			return skip(&session.NotFoundError{What: "Session", ID: p.Session.ID})
+			return skip(session.ErrStale) // it was archived: whoever loads it is told so
 		}
 		if err != nil {
 			return err

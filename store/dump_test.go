@@ -35,7 +35,7 @@ func (a *aStore) dump() string {
 		`SELECT * FROM log ORDER BY id`, `SELECT * FROM roster_log ORDER BY id`, `SELECT * FROM definitions ORDER BY id`,
 		`SELECT id, machine_name FROM machines ORDER BY id`, `SELECT * FROM sessions ORDER BY id`, `SELECT * FROM alignment ORDER BY machine, specialist_id, state`,
 		`SELECT * FROM exemplars ORDER BY id`, `SELECT * FROM lessons ORDER BY id`, `SELECT * FROM secrets ORDER BY name`,
-		`SELECT * FROM llm_audit ORDER BY id`, `SELECT * FROM agent_log ORDER BY id`, `SELECT * FROM gaps ORDER BY place`, `SELECT * FROM migrations ORDER BY version`,
+		`SELECT * FROM llm_audit ORDER BY id`, `SELECT * FROM agent_log ORDER BY id`, `SELECT * FROM gaps ORDER BY place`, `SELECT * FROM archived_records ORDER BY 1, 2`, `SELECT * FROM archived ORDER BY session_id`, `SELECT * FROM migrations ORDER BY version`,
 		`SELECT id, version_id, is_applied FROM goose_db_version ORDER BY id`,
 	} {
 		fmt.Fprintf(&b, "-- %s\n", query)

@@ -125,3 +125,15 @@ func CopiesAtOnce(t *testing.T, n int) {
 	copiedAtOnce = n
 	t.Cleanup(func() { copiedAtOnce = before })
 }
+
+// AfterStep has f called after each step of Archive; its error ends it there.
+func (o ArchiveOptions) AfterStep(f func(step string) error) ArchiveOptions {
+	o.after = f
+	return o
+}
+
+// InBatches has so many sessions moved in one transaction.
+func (o ArchiveOptions) InBatches(n int) ArchiveOptions {
+	o.batch = n
+	return o
+}

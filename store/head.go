@@ -19,7 +19,7 @@ import (
 // the head's covers every record's hash at its place:
 //
 //	SHA-256 of Log, Roster and Audit, and Agents unless it is 0, then of place and hash of
-//	each record of the logs of all sessions in the order of their commits, then the same of
+//	each record of the logs of all sessions, archived ones too, in the order of their commits, then the same of
 //	the logs of all machine names, then of the audit of models, then of the agent_logs of
 //	all sessions; numbers as 8 bytes, the highest first.
 //
@@ -110,7 +110,11 @@ func (r reader) headAt(ctx context.Context, at Head) (h session.Hash, err error)
 	}{{"log", at.Log}, {"roster_log", at.Roster}, {"llm_audit", at.Audit}, {"agent_log", at.Agents}} {
 		var place int64
 		var hash sql.RawBytes
-		for err := range scan(r.q.QueryContext(ctx, `SELECT id, hash FROM `+chain.table+` NOT INDEXED WHERE id<=? ORDER BY id`, chain.to)).into(&place, &hash) {
+		rows := `SELECT id, hash FROM ` + chain.table + ` NOT INDEXED WHERE id<=?1 `
+		if archived, ok := map[string]string{"log": "0", "agent_log": "1"}[chain.table]; ok {
+			rows += `UNION ALL SELECT place, hash FROM archived_records WHERE agents=` + archived + ` AND place<=?1 `
+		}
+		for err := range scan(r.q.QueryContext(ctx, rows+`ORDER BY 1`, chain.to)).into(&place, &hash) {
 			if err != nil {
 				return h, err
 			}

@@ -336,6 +336,9 @@ func (m migration) replace(ctx context.Context, tx *sql.Tx, next migration) erro
 // follows from cannot be checked in another way.
 const secretSum = "store.sha256"
 
+// secretLive is the name of the row of an archive that says of which store it is.
+const secretLive = "archive.of"
+
 // secretEpoch is the name of the row of a store that was restored, by which its places are told from
 // those that it had before.
 const secretEpoch = "epoch"
@@ -352,7 +355,7 @@ func sealSecret(ctx context.Context, tx *sql.Tx) error {
 
 // recordGaps records which places of the log are empty.
 func recordGaps(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO gaps (place, last) `+emptyPlaces)
+	_, err := tx.ExecContext(ctx, `INSERT INTO gaps (place, last) `+emptyPlaces("log"))
 	return err
 }
 

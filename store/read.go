@@ -34,7 +34,7 @@ func (s *SQLite) Load(ctx context.Context, programs *session.Programs, id specia
 	err := s.load.QueryRowContext(ctx, id.String()).Scan(&row, &sequence, &head, &machine, &name)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return nil, &session.NotFoundError{What: "Session", ID: id.String()}
+		return nil, s.reader().elsewhere(ctx, id)
 	case err != nil:
 		return nil, translate(err)
 	}
@@ -239,7 +239,7 @@ func (s *SQLite) Records(ctx context.Context, id specialist.SessionID, from int6
 func (s *SQLite) rowOf(ctx context.Context, id specialist.SessionID) (row int64, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT id FROM sessions WHERE session_id=?`, id.String()).Scan(&row)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = &session.NotFoundError{What: "Session", ID: id.String()}
+		return 0, s.reader().elsewhere(ctx, id)
 	}
 	return row, translate(err)
 }

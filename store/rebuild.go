@@ -212,7 +212,9 @@ func (b *rebuild) copyTables() {
 		b.repack()
 	}
 	b.exec(`INSERT INTO fresh.secrets (name, value) SELECT name, value FROM main.secrets`)
-	b.exec(`INSERT INTO fresh.gaps (place, last) ` + emptyPlaces)
+	b.exec(`INSERT INTO fresh.gaps (place, last) ` + emptyPlaces(logPlaces))
+	b.exec(`INSERT INTO fresh.archived_records SELECT * FROM main.archived_records`)
+	b.exec(`INSERT INTO fresh.archived SELECT * FROM main.archived`)
 }
 
 // repack packs the events that were copied as JSON.

@@ -51,6 +51,7 @@ const (
 	inLog        Kind = "log"        // of a session
 	inRoster     Kind = "roster"     // the log of a machine name
 	inDefinition Kind = "definition" // its text is not that of its digest
+	inArchived   Kind = "archived"   // what is kept of sessions whose logs are in another file
 	inSecret     Kind = "secret"     // that audits are drawn by
 	inAudit      Kind = "audit"      // of models
 	inAgentLog   Kind = "agent_log"  // of a session
@@ -61,7 +62,7 @@ const (
 
 // source reports whether rebuilding needs what is damaged.
 func (k Kind) source() bool {
-	return k == inSchema || k == inLog || k == inRoster || k == inDefinition
+	return k == inSchema || k == inLog || k == inRoster || k == inDefinition || k == inArchived
 }
 
 // derived reports whether rebuilding writes it anew.
@@ -107,23 +108,31 @@ const (
 // [SQLite.Head] returned earlier, it also proves that every record up to them is still
 // there as it was.
 func (s *SQLite) Verify(ctx context.Context, programs *session.Programs, head ...Head) (Report, error) {
+	report, _, err := s.verify(ctx, programs, false, head...)
+	return report, err
+}
+
+// verify is Verify; it returns the audit as well, with what each log teaches if that is asked.
+func (s *SQLite) verify(ctx context.Context, programs *session.Programs, taught bool, head ...Head) (Report, *audit, error) {
 	conn, err := s.read.Conn(ctx)
 	if err != nil {
-		return Report{}, translate(err)
+		return Report{}, nil, translate(err)
 	}
 	defer conn.Close()
 	if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil { // one snapshot for everything
-		return Report{}, translate(err)
+		return Report{}, nil, translate(err)
 	}
 	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 	a := newAudit(reader{conn}, programs, true)
-	a.progress = s.told()
+	if a.progress = s.told(); taught {
+		a.taught = map[int64][]projection.Taught{}
+	}
 	if err := a.everything(ctx); err != nil {
-		return Report{}, err
+		return Report{}, nil, err
 	}
 	for _, h := range head {
 		if err := a.run(inHead, "head", func() error { return a.compareHead(ctx, h) }); err != nil {
-			return Report{}, err
+			return Report{}, nil, err
 		}
 	}
 	a.conclude()
@@ -131,7 +140,7 @@ func (s *SQLite) Verify(ctx context.Context, programs *session.Programs, head ..
 	if len(head) > 0 {
 		a.report.Unknown = []string{unknownSince, unknownCounts, unknownTruth}
 	}
-	return a.report, nil
+	return a.report, a, nil
 }
 
 // OnProgress has f told now and then, in [SQLite.Verify] and [SQLite.Rebuild], how many
@@ -172,6 +181,8 @@ type audit struct {
 	exemplars   []placedExemplar
 	lessons     map[int64]string // by log row, as they are stored
 	beside      map[int64]beside // what stands beside events and is wrong, by log row
+
+	taught map[int64][]projection.Taught // what follows from each log, by sessions.id; nil if nobody asks
 }
 
 // A foldedSession is a row of sessions and the hash of the last record.
@@ -257,7 +268,7 @@ func (a *audit) conclude() {
 		d.Repaired = d.Kind.derived() && !a.damaged()
 		all = append(all, d)
 	}
-	order := []Kind{inLog, inRoster, inDefinition, inSchema, inSecret, inAudit, inAgentLog, inHead, inRows, inFile}
+	order := []Kind{inLog, inRoster, inDefinition, inArchived, inSchema, inSecret, inAudit, inAgentLog, inHead, inRows, inFile}
 	slices.SortFunc(all, func(x, y *Difference) int {
 		return cmp.Compare(slices.Index(order, x.Kind), slices.Index(order, y.Kind))
 	})

@@ -37,6 +37,7 @@ func (a *audit) sources() []check {
 		{inDefinition, "definitions", a.readDefinitions},
 		{inRoster, "roster_log", a.readRosters},
 		{inLog, "log", a.readLogs},
+		{inArchived, "archived", a.readArchived},
 		{inLog, "log", a.checkOrder},
 	}
 }
@@ -276,24 +277,32 @@ func (f *folding) learn(place int64, events []session.Event, want *beside) {
 	a, name := f.a, f.machine
 	a.report.Records++
 	a.report.Events += len(events)
-	follows := projection.Follow(events)
-	if follows.Lesson != nil {
-		lesson, _ := follows.Lesson.Encode() // never fails: it was decoded
-		a.lessons[place] = string(lesson)
-	}
-	if follows.Decides {
+	if projection.Follow(events).Decides {
 		row := a.rows[name]
 		want.decides = &row
 	}
-	if follows.Teaches() {
+	if t, ok := projection.TaughtBy(place, events); ok {
+		a.teach(name, &t)
+		if a.taught != nil {
+			a.taught[f.row] = append(a.taught[f.row], t)
+		}
+	}
+}
+
+// teach keeps what follows from a record of a machine beside its session.
+func (a *audit) teach(name string, t *projection.Taught) {
+	if t.Lesson != nil {
+		a.lessons[t.Place] = string(t.Lesson)
+	}
+	if t.Counts {
 		a.learned[name]++
-		a.tallies[name] = a.tallies[name].With(follows.Comparisons()...)
+		a.tallies[name] = a.tallies[name].With(t.Comparisons...)
 	}
-	if l := follows.Learned; l != nil && l.Exemplar != nil {
-		a.exemplars = append(a.exemplars, placedExemplar{place, projection.ExemplarOf(name, l.Exemplar)})
+	if t.Exemplar != "" {
+		a.exemplars = append(a.exemplars, placedExemplar{t.Place, projection.Exemplar{Machine: name, State: t.State, Text: t.Exemplar}})
 	}
-	if d := follows.Retracted; d != nil && d.ExemplarID != "" {
-		a.retract(name, projection.ExemplarPrefix(d.ExemplarID))
+	if t.Retracted != "" {
+		a.retract(name, t.Retracted)
 	}
 }
 
@@ -339,6 +348,37 @@ func (a *audit) checkOrder(ctx context.Context) error {
 	return a.checkGaps(ctx)
 }
 
+// readArchived takes from the rows of sessions whose logs are in another file what followed from them.
+func (a *audit) readArchived(ctx context.Context) error {
+	var id string
+	var row, machine, twice int64
+	var packed []byte
+	err := a.q.QueryRowContext(ctx, `SELECT coalesce((SELECT l.id FROM log l JOIN archived_records r ON r.agents=0 AND r.place=l.id LIMIT 1),
+		(SELECT l.id FROM agent_log l JOIN archived_records r ON r.agents=1 AND r.place=l.id LIMIT 1), 0)`).Scan(&twice)
+	if err == nil && twice != 0 {
+		err = differs(inArchived, "archived_records", "the record at place %d was archived, and another one is here", twice)
+	}
+	if err != nil {
+		return err
+	}
+	return each(scan(a.q.QueryContext(ctx, `SELECT session_id, row, machine, taught FROM archived ORDER BY session_id`)).into(&id, &row, &machine, &packed), func() error {
+		if a.began[row] != 0 {
+			return differs(inArchived, id, "it was archived, and its log is here")
+		}
+		list, err := unpackTaught(packed)
+		switch {
+		case err != nil:
+			return differs(inArchived, id, "what followed from its log cannot be read: %v", err)
+		case a.machines[machine] == "":
+			return differs(inArchived, id, "its machine is row %d of machines, which is not there", machine)
+		}
+		for i := range list {
+			a.teach(a.machines[machine], &list[i])
+		}
+		return nil
+	})
+}
+
 // checkTails finds logs that were cut off: the session's row knows how far its log
 // went.
 func (a *audit) checkTails(ctx context.Context) error {
@@ -362,12 +402,20 @@ func (a *audit) checkTails(ctx context.Context) error {
 	return nil
 }
 
-// emptyPlaces are the places of the log that hold no record.
-const emptyPlaces = `SELECT before + 1 AS place, id - 1 AS last FROM (SELECT id, lag(id, 1, 0) OVER (ORDER BY id) AS before FROM log NOT INDEXED) WHERE id > before + 1`
+// The places of logs that hold a record, here or in an archive.
+const (
+	logPlaces   = `(SELECT id FROM log NOT INDEXED UNION ALL SELECT place FROM archived_records WHERE agents=0)`
+	agentPlaces = `(SELECT id FROM agent_log NOT INDEXED UNION ALL SELECT place FROM archived_records WHERE agents=1)`
+)
+
+// emptyPlaces are those places up to the newest one that are not among some, which are rows of id.
+func emptyPlaces(places string) string {
+	return `SELECT before + 1 AS place, id - 1 AS last FROM (SELECT id, lag(id, 1, 0) OVER (ORDER BY id) AS before FROM ` + places + `) WHERE id > before + 1`
+}
 
 func (a *audit) checkGaps(ctx context.Context) error {
 	var place, last int64
-	return each(scan(a.q.QueryContext(ctx, `SELECT e.place, e.last FROM (`+emptyPlaces+`) e LEFT JOIN gaps g ON g.place=e.place AND g.last=e.last
+	return each(scan(a.q.QueryContext(ctx, `SELECT e.place, e.last FROM (`+emptyPlaces(logPlaces)+`) e LEFT JOIN gaps g ON g.place=e.place AND g.last=e.last
 		WHERE g.place IS NULL`)).into(&place, &last), func() error {
 		return differs(inLog, "log", "the places %d to %d hold no record any more: a session or the end of one was removed", place, last)
 	})

@@ -162,7 +162,7 @@ func (a *audit) compareLessons(ctx context.Context) error {
 // compareGaps finds gaps that are recorded and are none.
 func (a *audit) compareGaps(ctx context.Context) error {
 	var wrong int64
-	err := a.q.QueryRowContext(ctx, `SELECT count(*) FROM gaps g LEFT JOIN (`+emptyPlaces+`) e ON e.place=g.place AND e.last=g.last WHERE e.place IS NULL`).Scan(&wrong)
+	err := a.q.QueryRowContext(ctx, `SELECT count(*) FROM gaps g LEFT JOIN (`+emptyPlaces(logPlaces)+`) e ON e.place=g.place AND e.last=g.last WHERE e.place IS NULL`).Scan(&wrong)
 	if err == nil && wrong > 0 {
 		return differs(inRows, "gaps", "%d gaps are recorded that are none", wrong)
 	}

@@ -20,17 +20,22 @@ type chromium struct {
 
 var one chromium
 
-// program is where the browser is, "" if it is nowhere.
-func program() string {
+// Program returns where Chromium is. Without it the test is skipped; in CI it fails.
+func Program(t testing.TB) string {
+	t.Helper()
 	for _, name := range []string{os.Getenv("DIALAI_CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if at, err := exec.LookPath(name); name != "" && err == nil {
 			return at
 		}
 	}
+	if os.Getenv("CI") != "" || os.Getenv("DIALAI_REQUIRE_BROWSER") != "" {
+		t.Fatal("CI tries a real browser: .ci/browser installs Chromium")
+	}
+	t.Skip("no Chromium: apt-get install chromium-headless-shell or chromium, as your system has it, or set DIALAI_CHROMIUM")
 	return ""
 }
 
-// begin starts the browser, unless it runs. Without one the test is skipped; in CI it fails.
+// begin starts the browser, unless it runs.
 func (c *chromium) begin(t testing.TB) context.Context {
 	t.Helper()
 	c.mu.Lock()
@@ -38,13 +43,7 @@ func (c *chromium) begin(t testing.TB) context.Context {
 	if c.ctx != nil {
 		return c.ctx
 	}
-	at := program()
-	if at == "" && (os.Getenv("CI") != "" || os.Getenv("DIALAI_REQUIRE_BROWSER") != "") {
-		t.Fatal("CI tries a real browser: .ci/browser installs Chromium")
-	}
-	if at == "" {
-		t.Skip("no Chromium: apt-get install chromium, as your system has it, or set DIALAI_CHROMIUM")
-	}
+	at := Program(t)
 	dir, err := os.MkdirTemp("", "dialai-desk")
 	if err != nil {
 		t.Fatal(err)

@@ -60,8 +60,8 @@ func Score(k, n int64) exact.Billionths {
 // A Key names one alignment record of a machine: a specialist, and the state if
 // the state declares specialists of its own.
 type Key struct {
-	SpecialistID string
-	State        string // "" for the machine
+	SpecialistID string `json:"specialistId"`
+	State        string `json:"state,omitempty"` // "" for the machine
 }
 
 // A Tally counts comparisons with human decisions. The zero Tally is empty.
@@ -77,10 +77,10 @@ func (t Tally) Score() exact.Billionths { return Score(t.Matching, t.Total) }
 // human then decided.
 type Comparison struct {
 	Key
-	Match bool
-	At    specialist.Time
+	Match bool            `json:"match,omitempty"`
+	At    specialist.Time `json:"at"`
 	// Retracted says that the human takes back what was compared: it leaves the tally.
-	Retracted bool
+	Retracted bool `json:"retracted,omitempty"`
 }
 
 // A Book holds the tallies of one machine. It never changes and may be used

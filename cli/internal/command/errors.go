@@ -181,6 +181,7 @@ func (a *App) hintFor(err error) string {
 	var newer *store.NewerError
 	var corrupt *session.CorruptError
 	var opening *store.OpenError
+	var archived *session.ArchivedError
 	var unset interface{ Variable() string }
 	switch {
 	case errors.As(err, &own):
@@ -201,6 +202,8 @@ func (a *App) hintFor(err error) string {
 			return "make room and try again; " + Gone
 		}
 		return "what was recorded before is safe; make room and go on with " + a.Command("resume", []string{a.SessionID}).String()
+	case errors.As(err, &archived):
+		return "name it: --store " + render.Quote(archived.Archive)
 	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Session"):
 		return "dialai sessions lists those of this store; --store names another"
 	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Specialist"):

@@ -1,0 +1,36 @@
+package projection
+
+import (
+	"encoding/json"
+
+	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/session"
+)
+
+// Taught is what follows from one record beside its session. It outlives the record: of a session
+// that was archived a store keeps this alone.
+type Taught struct {
+	Place       int64              `json:"place"` // of the record in the log
+	Comparisons []trust.Comparison `json:"comparisons,omitempty"`
+	Lesson      json.RawMessage    `json:"lesson,omitempty"`
+	State       string             `json:"state,omitempty"`     // of the exemplar
+	Exemplar    string             `json:"exemplar,omitempty"`  // its text
+	Retracted   string             `json:"retracted,omitempty"` // how the text of an exemplar begins that is to be emptied
+	Counts      bool               `json:"counts,omitempty"`    // the machine's version of trust grows by one
+}
+
+// TaughtBy returns what follows from the events of a record at a place; nothing where ok is false.
+func TaughtBy(place int64, events []session.Event) (t Taught, ok bool) {
+	follows := Follow(events)
+	t = Taught{Place: place, Comparisons: follows.Comparisons(), Counts: follows.Teaches()}
+	if follows.Lesson != nil {
+		t.Lesson, _ = follows.Lesson.Encode() // never fails: it was decoded
+	}
+	if l := follows.Learned; l != nil && l.Exemplar != nil {
+		t.State, t.Exemplar = l.Exemplar.State, ExemplarOf("", l.Exemplar).Text
+	}
+	if d := follows.Retracted; d != nil {
+		t.Retracted = ExemplarPrefix(d.ExemplarID)
+	}
+	return t, t.Counts || t.Lesson != nil
+}
