@@ -23,6 +23,7 @@ var ladder = map[string][]string{
 	"exact":                     {},
 	"internal/jsontext":         {"exact"},
 	"internal/files":            {},
+	"internal/pgtest":           {},
 	"internal/lru":              {},
 	"internal/seal":             {"internal/files"},
 	"internal/deadline":         {},
@@ -189,6 +190,7 @@ var homes = map[string]string{
 	"github.com/cenkalti/backoff/v5":         "webhook",
 	"modernc.org/sqlite":                     "store",
 	"github.com/pressly/goose/v3":            "store/migrations.go",
+	"github.com/jackc/pgx/v5":                "internal/pgtest",
 	"github.com/klauspost/compress":          "store/internal/pack",
 	"github.com/gofrs/flock":                 "store internal/proxy/log.go undertaking/treelock.go undertaking/worktree.go",
 	"github.com/modelcontextprotocol/go-sdk": "internal/proxy server/mcp",
@@ -483,7 +485,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 // they are large, and only tests, only the program or nobody needs them.
 var unlinked = map[string][]string{
 	"./cmd/dialai": {"github.com/rogpeppe", "github.com/creack/pty"}, // what writes metrics holds testing
-	".":            {"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "go.opentelemetry.io/proto", "google.golang.org/grpc", "github.com/spf13", "github.com/rogpeppe", "testing"},
+	".":            {"github.com/jackc", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "go.opentelemetry.io/proto", "google.golang.org/grpc", "github.com/spf13", "github.com/rogpeppe", "testing"},
 }
 
 func TestUnlinked(t *testing.T) {
