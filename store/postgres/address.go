@@ -124,8 +124,9 @@ func (e *OpenError) Advice() string {
 		return "make the database first: createdb NAME"
 	case errors.As(e.Err, &p) && p.Code == "42501":
 		return "grant the user what docs/postgres.md lists, or have dialai migrate run once by who owns the database"
-	case errors.As(e.Err, new(*unreachableError)):
-		return "check that the server runs and may be reached from here: psql with the same address"
+	}
+	if unreachable, ok := errors.AsType[*unreachableError](e.Err); ok {
+		return unreachable.Advice()
 	}
 	return ""
 }

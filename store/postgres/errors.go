@@ -25,6 +25,11 @@ func (e *unreachableError) Error() string {
 	return fmt.Sprintf("%s cannot be reached: %v", e.address, reason(e.err))
 }
 
+// Advice says what to do about it.
+func (e *unreachableError) Advice() string {
+	return "check that the server runs and may be reached from here: psql with the same address; what was recorded before is there, if it does not say otherwise"
+}
+
 func (e *unreachableError) Unwrap() error { return e.err }
 
 func (e *unreachableError) Is(target error) bool { return target == session.ErrBusy }
