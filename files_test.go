@@ -31,6 +31,8 @@ var fileOpeners = map[string]string{
 	"cli/internal/serving/open.go: os/exec.Command":             "has the system show an address in a browser",
 	"cli/lint.go: path/filepath.WalkDir":                        "lists the names of machine files in a folder, and reads nothing of them",
 	"cli/internal/serving/callers.go: os.OpenFile":              "writes the key of the computer, where there is none",
+	"internal/pgtest/pgtest.go: os/exec.Command":                "runs the programs of Postgres for tests",
+	"internal/pgtest/pgtest.go: path/filepath.Glob":             "lists the folders of the programs of Postgres",
 	"internal/proxy/log.go: os.OpenFile":                        "appends to a log, and reads at a start what it has written itself",
 	"store/file.go: os.OpenFile":                                "makes the file of a store, which SQLite reads",
 	"undertaking/dump.go: os.Open":                              "opens a folder to sync the names in it, and reads nothing",

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/dialai/dialai/cli"
+	"github.com/dialai/dialai/internal/pgtest"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 			os.Exit(cli.Main(context.Background(), registry, os.Args[1:]))
 		}
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withPostgres{m}, map[string]func(){
 		"dialai": program(strategies.Registry{}),
 		"dialai-faulty": func() {
 			faulty()
@@ -48,6 +49,12 @@ func TestMain(m *testing.M) {
 		"dialai-go": program(strategies.Registry{}.WithProposer("panics", specialist.ProposerFunc(panics)).WithProposer("waits", specialist.ProposerFunc(waits))),
 	})
 }
+
+// withPostgres ends the cluster that tests have shared, if any has needed it.
+type withPostgres struct{ *testing.M }
+
+// Run runs the tests.
+func (m withPostgres) Run() int { return pgtest.Main(m.M) }
 
 // panics is a strategy with a bug.
 func panics(context.Context, specialist.Question) (specialist.Answer, error) {

@@ -59,7 +59,7 @@ what happened:
 	root.SetIn(a.In)
 	root.SetFlagErrorFunc(a.FlagError)
 	p := root.PersistentFlags()
-	p.StringVar(&a.Flags.Store, "store", "", "`where` sessions are kept: a path, sqlite:PATH, memory:, or env for DATABASE_URL (default: dialai/dialai.db in the user's data directory)")
+	p.StringVar(&a.Flags.Store, "store", "", "`where` sessions are kept: a path, sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, memory:, or env for DATABASE_URL (default: dialai/dialai.db in the user's data directory)")
 	p.StringVar(&a.Flags.Server, "server", "", "work at a server of dialai serve in place of a store: its `URL`, or unix:PATH")
 	p.StringVar(&a.Flags.KeyFile, "key-file", "", "the `file` with the key for --server (default: DIALAI_API_TOKEN, else, at this computer, its server-key)")
 	p.StringVar(&a.Flags.PricesFile, "prices", "", "a `file` of what models cost, laid over the prices that are built in")

@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 func (a *app) storeCommand() *cobra.Command {
@@ -68,6 +69,8 @@ that audits are drawn by, the audit of models, or the logs of agents. When migra
 ran, and how often trust was written anew, is compared with nothing, since no record
 says so.
 
+Of a store in Postgres, pages, indexes and the schema are the server's: see pg_amcheck.
+
 With --head it also proves that every record that was there when dialai store head
 printed it is still there as it was.`,
 		Example: `  dialai store verify --json
@@ -82,6 +85,9 @@ printed it is still there as it was.`,
 				heads = append(heads, h)
 			}
 			job := api.NewJob{Kind: "verify", VerifyJob: api.VerifyJob{Head: strings.TrimSpace(head)}}
+			if address := a.PostgresAddress(); address != "" && a.Flags.Server == "" {
+				return a.verifyPostgres(cmd.Context(), address, head)
+			}
 			return a.maintain(cmd.Context(), command.Reads, "verified", job, func(ctx context.Context, s *store.SQLite) (store.Report, error) {
 				return s.Verify(ctx, session.NewPrograms(), heads...)
 			})
@@ -89,6 +95,25 @@ printed it is still there as it was.`,
 	}
 	cmd.Flags().StringVar(&head, "head", "", "what dialai store head printed earlier: `PLACE:HASH`")
 	return cmd
+}
+
+// verifyPostgres checks a store in Postgres.
+func (a *app) verifyPostgres(ctx context.Context, address, head string) (err error) {
+	if head != "" {
+		return command.Usage("--head is of a store in a file")
+	}
+	s, err := a.OpenPostgres(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	m := render.NewMeter(a.Screen(), "reading the logs", "records")
+	report, err := s.Verify(ctx, session.NewPrograms(), m.At)
+	m.Stop()
+	if err != nil {
+		return err
+	}
+	return a.reported(report, "verified")
 }
 
 // headLine is the head of a store as --json shows it.
@@ -203,6 +228,11 @@ func (a *app) maintain(ctx context.Context, does command.Access, done string, jo
 	if err != nil {
 		return err
 	}
+	return a.reported(report, done)
+}
+
+// reported prints what a check or rebuild found.
+func (a *app) reported(report store.Report, done string) (err error) {
 	if a.Flags.JSON {
 		err = render.JSON(a.Out, report)
 	} else if !a.Flags.Quiet {
@@ -244,17 +274,20 @@ each in a transaction of its own. Opening a store does the same.`,
 			if name == "" {
 				return errors.New("DATABASE_URL environment variable is required")
 			}
-			path, err := a.ParseDatabase(name)
+			path, address, err := a.ParseDatabase(name)
 			if err != nil {
 				return err
 			}
 			var applied []string
-			if path != "" {
-				if applied, err = store.Migrate(cmd.Context(), path, store.SQLiteOptions{Migrating: a.Migrating()}); err != nil {
-					return err
-				}
+			switch {
+			case path != "":
+				applied, err = store.Migrate(cmd.Context(), path, store.SQLiteOptions{Migrating: a.Migrating()})
+			case address != "":
+				applied, err = postgres.Migrate(cmd.Context(), address)
 			}
 			switch {
+			case err != nil:
+				return err
 			case a.Flags.JSON:
 				err = render.JSON(a.Out, migratedLine{append([]string{}, applied...)})
 			case len(applied) == 0:

@@ -16,6 +16,9 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrBusy: the store is held by another process.
 	ErrBusy = errors.New("the store is busy")
+	// ErrUnknown: the store has not answered, and may have committed or not. Load and look; to commit
+	// the same change again is safe.
+	ErrUnknown = errors.New("what was committed last may be stored or not")
 )
 
 // A NotFoundError names what was not found.

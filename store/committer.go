@@ -6,20 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/groupcommit"
 )
 
-// All writing goes through one connection, since SQLite has one writer. There is no
-// goroutine that does it: whoever hands in a job while nobody commits takes the lead. It
-// takes what is waiting, begins a transaction, has each job write, sees that the files are
-// still those that it opened, and commits. Then it hands the lead to the first who came meanwhile, and only then does
-// anybody of its batch learn what became of their job. So a lone commit costs no change of
-// goroutines, and those who wait share one sync.
+// All writing goes through one connection, since SQLite has one writer. Those who wait for it
+// commit together (store/internal/groupcommit says how): whoever leads begins a transaction, has
+// each job write, sees that the files are still those that it opened, and commits.
 //
 // A job that is refused (skipError: it lost a race, say) leaves the others of its batch
 // alone. If anything else fails the transaction is rolled back and each job is tried
@@ -43,12 +39,7 @@ type committer struct {
 	wrote bool  // something was committed
 	gone  error // what watch found; nothing is committed any more
 
-	mu      sync.Mutex
-	waiting []*job // handed in, and in no batch yet
-	batch   []*job // of whoever leads
-	leading bool   // somebody commits; else nobody waits
-	led     sync.Cond
-	closed  bool
+	queue *groupcommit.Queue[*job]
 }
 
 // A job is one commit.
@@ -57,8 +48,10 @@ type job struct {
 	write func(ctx context.Context) error                 // with statements that were prepared for it
 	alone func(ctx context.Context, conn *sql.Conn) error // in place of write: with no transaction under way
 	err   error                                           // what became of it
-	lead  chan bool                                       // true to lead, false when it is done
 }
+
+// Fail implements [groupcommit.Job].
+func (j *job) Fail(err error) { j.err = err }
 
 // errSkip wraps an error that concerns one job only: the others of its batch are
 // committed.
@@ -68,16 +61,13 @@ func (e skipError) Unwrap() error { return e.error }
 
 func skip(err error) error { return skipError{err} }
 
-// maxBatch bounds how many jobs share a transaction.
-const maxBatch = 256
-
 func newCommitter(ctx context.Context, db *sql.DB, path string, observe func(int, time.Duration, error), prepare func(*preparer)) (*committer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &committer{conn: conn, observe: observe, batch: make([]*job, 0, maxBatch)}
-	c.led.L = &c.mu
+	c := &committer{conn: conn, observe: observe}
+	c.queue = groupcommit.New(c.commit)
 	if err := c.prepare(ctx, prepare); err != nil {
 		c.release()
 		return nil, err
@@ -115,68 +105,21 @@ func (p *preparer) prepare(into **sql.Stmt, query string) {
 	}
 }
 
-// errClosed is returned after Close.
-var errClosed = errors.New("the store is closed")
-
 // do hands in a job and waits until it is durable, or is not going to be.
 func (c *committer) do(j *job) error {
 	if err := j.ctx.Err(); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return errClosed
-	}
-	c.waiting = append(c.waiting, j)
-	lead := !c.leading
-	if lead {
-		c.leading = true
-	} else {
-		j.lead = make(chan bool, 1)
-	}
-	c.mu.Unlock()
-	if lead || <-j.lead {
-		c.lead()
+	if err := c.queue.Do(j); err != nil {
+		return err
 	}
 	return j.err
-}
-
-// lead commits the jobs that wait, the first of which is the caller's own, and passes the lead on.
-func (c *committer) lead() {
-	batch := c.gather()
-	defer c.pass(batch) // whatever becomes of this goroutine
-	c.commitSafely(batch)
-}
-
-// pass hands the lead on, and wakes the jobs of a batch.
-func (c *committer) pass(batch []*job) {
-	c.mu.Lock()
-	done := slices.Clone(batch[1:])
-	clear(batch)
-	if len(c.waiting) > 0 {
-		c.waiting[0].lead <- true
-	} else {
-		c.leading = false
-		c.led.Broadcast()
-	}
-	c.mu.Unlock()
-	for _, j := range done {
-		j.lead <- false
-	}
 }
 
 // close waits for the jobs handed in; none is taken any more. It returns an error that
 // wraps ErrReplaced if what was committed is gone.
 func (c *committer) close() error {
-	c.mu.Lock()
-	already := c.closed
-	c.closed = true
-	for c.leading {
-		c.led.Wait()
-	}
-	c.mu.Unlock()
-	if already {
+	if !c.queue.Close() {
 		return nil
 	}
 	if !c.here() {
@@ -204,36 +147,6 @@ func (c *committer) release() {
 		s.Close()
 	}
 	c.conn.Close()
-}
-
-// gather takes what waits; while that is more than one job, until yielding brings no more.
-func (c *committer) gather() []*job {
-	batch := c.batch[:0]
-	for {
-		c.mu.Lock()
-		n := min(len(c.waiting), maxBatch-len(batch))
-		batch = append(batch, c.waiting[:n]...)
-		c.waiting = slices.Delete(c.waiting, 0, n)
-		c.mu.Unlock()
-		if n == 0 || len(batch) == 1 || len(batch) == maxBatch {
-			return batch
-		}
-		runtime.Gosched()
-	}
-}
-
-// commitSafely commits a batch; if that panics, or ends the goroutine, the batch fails.
-func (c *committer) commitSafely(batch []*job) {
-	returned := false
-	defer func() {
-		if v := recover(); !returned {
-			for _, j := range batch {
-				j.err = fmt.Errorf("panic while committing, so it may be stored or not: %v", v)
-			}
-		}
-	}()
-	c.commit(batch)
-	returned = true
 }
 
 // commit writes a batch in one transaction. If that fails for a reason that may

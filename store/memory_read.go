@@ -5,7 +5,6 @@ import (
 	"context"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // Reading a store in memory. Lists that only grow are cut off at their length under the
@@ -221,7 +221,7 @@ func (m *Memory) Exemplars(_ context.Context, machineName string, state machine.
 	mm := m.machine(machineName)
 	mm.mu.RLock()
 	defer mm.mu.RUnlock()
-	limit = exemplarLimit(state, limit)
+	limit = projection.ExemplarLimit(state, limit)
 	var newest []specialist.Exemplar
 	for i := len(mm.exemplars) - 1; i >= 0 && len(newest) < limit; i-- {
 		if state == "" || mm.exemplars[i].State == string(state) {
@@ -230,17 +230,6 @@ func (m *Memory) Exemplars(_ context.Context, machineName string, state machine.
 	}
 	slices.Reverse(newest)
 	return newest, nil
-}
-
-// exemplarLimit returns how many exemplars are wanted at most.
-func exemplarLimit(state machine.StateName, limit int) int {
-	switch {
-	case state == "" && limit <= 0:
-		return math.MaxInt
-	case state != "" && (limit <= 0 || limit > session.MaxExemplars):
-		return session.MaxExemplars
-	}
-	return limit
 }
 
 // DecidedSince implements [session.TrustStore].

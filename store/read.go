@@ -4,24 +4,21 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/store/internal/pack"
+	"github.com/dialai/dialai/store/internal/fold"
 	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // Reading a SQLite file. What is cached was folded from the log or committed here; a
 // row tells whether that is still so: the sequence number for a session, the versions
 // of trust and roster for a machine name (versions.go). If not, the session is folded from its log
-// again, and each record is held to the chain of hashes on the way: a log that was
-// altered, or ends before or after what the session's row says, is damaged.
+// again (store/internal/fold).
 //
-// A fold keeps to one connection, that of a statement which is prepared once: a definition
-// that is not compiled yet is read between two attempts. Each row that is read goes through
-// scan, which gives errors their names.
+// A fold keeps to one connection, that of a statement which is prepared once. Each row that is
+// read goes through scan, which gives errors their names.
 
 const loadQuery = `SELECT s.id, s.sequence, s.head, m.id, m.machine_name FROM sessions s JOIN machines m ON m.id=s.machine WHERE s.session_id=?`
 
@@ -45,7 +42,10 @@ func (s *SQLite) Load(ctx context.Context, programs *session.Programs, id specia
 	if ok && v.session.Sequence == sequence {
 		return v.session, nil
 	}
-	session, err := s.fold(ctx, programs, id, row, sequence, head)
+	log := fold.Log{ID: id, Sequence: sequence, Head: head,
+		Records:    func() iter.Seq2[session.StoredRecord, error] { return stored(s.records.QueryContext(ctx, row, 0)) },
+		Definition: func(digest string) ([]byte, error) { return s.reader().definition(ctx, digest) }}
+	session, err := log.Session(programs)
 	if err != nil {
 		return nil, err
 	}
@@ -61,60 +61,6 @@ func (s *SQLite) Recent(id specialist.SessionID) *session.Session {
 	defer s.mu.Unlock()
 	v, _ := s.cache.sessions.Get(id)
 	return v.session
-}
-
-// fold rebuilds a session from its log up to a sequence number, and checks that
-// the log is whole. Folds that each held a connection and waited for a second one would
-// wait for each other for ever, so a definition that lacks is read before the next attempt.
-func (s *SQLite) fold(ctx context.Context, programs *session.Programs, id specialist.SessionID, row, sequence int64, head []byte) (*session.Session, error) {
-	definitions := map[string][]byte{}
-	for {
-		lacks := ""
-		f := &session.Folder{Programs: programs, Definition: func(digest string) ([]byte, error) {
-			if text := definitions[digest]; text != nil {
-				return text, nil
-			}
-			lacks = digest
-			return nil, &session.CorruptError{What: "definition " + digest, Problem: "it is not read yet"}
-		}}
-		folded, err := s.foldOnce(ctx, f, id, row, sequence, head)
-		if lacks == "" {
-			return folded, err
-		}
-		if definitions[lacks], err = s.reader().definition(ctx, lacks); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (s *SQLite) foldOnce(ctx context.Context, f *session.Folder, id specialist.SessionID, row, sequence int64, head []byte) (*session.Session, error) {
-	damaged := func(problem string) error {
-		return &session.CorruptError{What: "the log of session " + id.String(), Problem: problem}
-	}
-	var prev session.Hash
-	var last int64
-	for r, err := range stored(s.records.QueryContext(ctx, row, 0)) { // r.Prev is the hash of the one before
-		if err != nil {
-			return nil, err
-		}
-		if r.First > sequence {
-			break // committed since the row was read
-		}
-		if r.Hash != session.Chain(prev, id.String(), r.Events) {
-			return nil, damaged(fmt.Sprintf("the hash of the record at event %d is wrong; run dialai store verify", r.First))
-		}
-		events, err := f.Add(r.Events)
-		if err != nil {
-			return nil, damaged(err.Error())
-		}
-		prev, last = r.Hash, r.First+int64(len(events))-1
-	}
-	if last != sequence || string(prev[:]) != string(head) {
-		return nil, damaged(fmt.Sprintf("it ends at event %d, but the session is at event %d; run dialai store verify", last, sequence))
-	}
-	session := f.Session()
-	session.Head = &prev
-	return session, nil
 }
 
 // A reader reads from one connection, or from a pool of them.
@@ -202,25 +148,13 @@ func stored(rows *sql.Rows, err error) iter.Seq2[session.StoredRecord, error] {
 				if before {
 					continue
 				}
-				r.Events, err = unpacked(nil, events, r.First)
+				r.Events, err = fold.Unpack(nil, events, r.First)
 			}
 			if !yield(r, err) || err != nil {
 				return
 			}
 		}
 	}
-}
-
-// unpacked returns the events of a record that is stored, in memory of their own or in buffer's.
-func unpacked(buffer, stored []byte, first int64) ([]byte, error) {
-	events, err := pack.Unpack(buffer, stored)
-	switch {
-	case err != nil:
-		return nil, &session.CorruptError{What: fmt.Sprintf("the record at event %d", first), Problem: err.Error()}
-	case len(events) > 0 && &events[0] == &stored[0]: // which is the driver's
-		events = append(buffer[:0], events...)
-	}
-	return events, nil
 }
 
 // Records implements [session.SessionStore].
@@ -255,7 +189,7 @@ func (s *SQLite) Log(ctx context.Context, machineName string, after int64) iter.
 			into(&e.Place, &id, &e.MachineName, &e.First, &events) {
 			if err == nil {
 				if e.Session, err = session.ParseID(string(id)); err == nil {
-					e.Events, err = unpacked(buffer, events, e.First)
+					e.Events, err = fold.Unpack(buffer, events, e.First)
 					buffer = e.Events
 				}
 			}

@@ -9,6 +9,8 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/fold"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // What human decisions taught, read from a SQLite file: tallies, exemplars, lessons,
@@ -63,7 +65,7 @@ func (s *SQLite) Exemplars(ctx context.Context, machineName string, state machin
 	}
 	var text []byte
 	err = each(scan(s.read.QueryContext(ctx, `SELECT exemplar FROM (SELECT e.id, e.exemplar FROM exemplars e JOIN machines m ON m.id=e.machine
-		WHERE `+where+` ORDER BY e.id DESC LIMIT ?) ORDER BY id`, append(args, exemplarLimit(state, limit))...)).into(&text), func() error {
+		WHERE `+where+` ORDER BY e.id DESC LIMIT ?) ORDER BY id`, append(args, projection.ExemplarLimit(state, limit))...)).into(&text), func() error {
 		e, err := specialist.ParseExemplar(text)
 		if err != nil {
 			return &session.CorruptError{What: string("an exemplar of state " + state), Problem: err.Error()}
@@ -131,23 +133,8 @@ func (s *SQLite) Roster(ctx context.Context, machineName string) (*session.Roste
 	if roster != nil && roster.Sequence >= is.roster {
 		return roster, nil
 	}
-	roster = &session.Roster{}
-	var prev session.Hash
-	for r, err := range s.RosterRecords(ctx, machineName, 0) {
-		if err != nil {
-			return nil, err
-		}
-		if r.Prev != prev || r.Hash != session.Chain(prev, machineName, r.Events) {
-			return nil, &session.CorruptError{What: "the log of machine " + machineName, Problem: fmt.Sprintf("the hash of the record at event %d is wrong; run dialai store verify", r.First)}
-		}
-		events, err := session.DecodeRosterEvents(r.Events)
-		if err != nil {
-			return nil, &session.CorruptError{What: "the log of machine " + machineName, Problem: err.Error()}
-		}
-		for _, e := range events {
-			roster = roster.With(e)
-		}
-		prev = r.Hash
+	if roster, err = fold.Roster(machineName, s.RosterRecords(ctx, machineName, 0)); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/dialai/dialai/store/internal/groupcommit"
 )
 
 // Whether what is cached of a machine name is what the file has. Every commit that teaches raises
@@ -88,7 +90,7 @@ func (s *SQLite) ask(name string, known *cachedMachine, q *question) {
 	s.mu.Unlock()
 	defer close(q.answered)
 	if s.look.conn == nil {
-		q.err = errClosed
+		q.err = groupcommit.ErrClosed
 		return
 	}
 	var now [1]int64

@@ -17,6 +17,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 // The environment is read in this file only, and what the store is that --store names. Who only
@@ -29,7 +30,7 @@ import (
 // environment lists the variables that are read. Help and docs are made from it.
 var environment = []struct{ name, text string }{
 	{"XDG_DATA_HOME", "where the default store lies: dialai/dialai.db in it; without it, in ~/.local/share"},
-	{"DATABASE_URL", "a store, for --store env and dialai migrate: sqlite:PATH, or memory:"},
+	{"DATABASE_URL", "a store, for --store env and dialai migrate: sqlite:PATH, memory:, or postgres://USER:PASSWORD@HOST/DATABASE"},
 	{"DIALAI_WEBHOOK_ALLOW", "hosts, host:port pairs and CIDR prefixes that webhooks may be at though they are private or use http"},
 	{"DIALAI_WEBHOOK_TOKEN_NAMES", "globs of the variables that machine files may name as tokens or secrets (default: *WEBHOOK*)"},
 	{"DIALAI_LLM_BASE_URL", "the address of an API like OpenAI's that every model is asked at, for example http://localhost:1234/v1; it may be private"},
@@ -90,51 +91,64 @@ func (a *App) defaultStore() (string, error) {
 }
 
 // StorePath returns the path of the SQLite file that --store names, "" for the
-// memory store.
+// memory store. A store in Postgres is a usage error, for who calls it needs a file.
 func (a *App) StorePath() (string, error) { return a.PathOf(a.Flags.Store) }
 
 // PathOf returns the path of the SQLite file that a text names as --store does, "" for the memory
-// store.
+// store. A store in Postgres is a usage error.
 func (a *App) PathOf(name string) (string, error) {
-	if name == "env" {
-		if name = a.Env("DATABASE_URL"); name == "" {
-			return "", Usage("--store env, but the DATABASE_URL environment variable is not set")
-		}
-		return a.ParseDatabase(name)
+	path, address, err := a.placeOf(name)
+	if err == nil && address != "" {
+		err = Hinted(Usage("this needs a store in a file, and the one named is in Postgres"), "commands that run and read sessions, store verify and migrate take one; name a file with --store PATH for this")
 	}
-	return a.parseStore(name)
+	return path, err
 }
 
-// ParseDatabase reads DATABASE_URL, where a bare path is probably a mistake.
-func (a *App) ParseDatabase(name string) (string, error) {
+// placeOf returns where the store is that a text names as --store does: the path of a SQLite file, or the
+// address of a database of Postgres, which may hold a password; neither for the memory store.
+func (a *App) placeOf(name string) (path, address string, err error) {
+	if name != "env" {
+		return a.parseStore(name)
+	}
+	if name = a.Env("DATABASE_URL"); name == "" {
+		return "", "", Usage("--store env, but the DATABASE_URL environment variable is not set")
+	}
+	return a.ParseDatabase(name)
+}
+
+// ParseDatabase reads DATABASE_URL, where a bare path is probably a mistake. It returns the path of a
+// SQLite file, or the address of a database of Postgres; neither for the memory store.
+func (a *App) ParseDatabase(name string) (path, address string, err error) {
 	if slices.ContainsFunc([]string{"sqlite:", "memory:", "postgres:", "postgresql:"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 		return a.parseStore(name)
 	}
-	return "", Hinted(Usage("DATABASE_URL does not name a database"), "it may be sqlite:PATH or memory:")
+	return "", "", Hinted(Usage("DATABASE_URL does not name a database"), "it may be sqlite:PATH, memory: or postgres://USER:PASSWORD@HOST/DATABASE")
 }
 
-func (a *App) parseStore(name string) (string, error) {
+func (a *App) parseStore(name string) (path, address string, err error) {
 	switch {
 	case name == "":
-		return a.defaultStore()
+		path, err = a.defaultStore()
+		return path, "", err
 	case name == "memory:":
-		return "", nil
+		return "", "", nil
+	case strings.HasPrefix(name, "postgres://"), strings.HasPrefix(name, "postgresql://"):
+		return "", name, nil
 	case strings.HasPrefix(name, "sqlite:"):
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "sqlite:"), "//")
 		name, a.plain = strings.CutSuffix(name, "?pack=off")
 		if name == "" {
-			return "", Usage("--store sqlite: needs a path behind it")
+			return "", "", Usage("--store sqlite: needs a path behind it")
 		}
 	}
 	if scheme := otherStore.FindStringSubmatch(name); scheme != nil {
 		kind := strings.ToLower(scheme[1] + scheme[2])
-		err := Usage("%s:// names no store of this version", kind)
 		if strings.HasPrefix(kind, "postgres") {
-			err = Usage("Postgres is not part of this version")
+			return "", "", Usage("a store in Postgres is named as postgres://USER:PASSWORD@HOST/DATABASE")
 		}
-		return "", Hinted(err, "use a SQLite file: --store PATH")
+		return "", "", Hinted(Usage("%s:// names no store of this version", kind), "use a SQLite file: --store PATH")
 	}
-	return name, nil
+	return name, "", nil
 }
 
 // otherStore matches the address of a store that this version does not know. It may hold
@@ -147,8 +161,8 @@ func (a *App) Keeps() bool {
 	if a.Flags.Server != "" {
 		return true
 	}
-	path, err := a.StorePath()
-	return err == nil && path != ""
+	path, address, err := a.placeOf(a.Flags.Store)
+	return err == nil && path+address != ""
 }
 
 // A closableStore is any of the stores.
@@ -179,11 +193,17 @@ func AccessFor(changes bool) Access {
 
 // openStore opens the store of a name. Nobody who does not start sessions makes one.
 func (a *App) openStore(ctx context.Context, name string, does Access) (closableStore, error) {
-	path, err := a.PathOf(name)
-	if err != nil {
+	path, address, err := a.placeOf(name)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if path == "" {
+	case address != "":
+		s, err := a.OpenPostgres(ctx, address)
+		if err != nil {
+			return nil, err // not a nil *postgres.Store
+		}
+		return s, nil
+	case path == "":
 		return store.NewMemory(), nil
 	}
 	if err := a.Present(path); err != nil && does != Starts {
@@ -207,6 +227,20 @@ func (a *App) OpenSQLite(ctx context.Context, path string, does Access) (*store.
 		return store.OpenSQLite(ctx, path, store.SQLiteOptions{ReadOnly: true})
 	}
 	return s, err
+}
+
+// PostgresAddress returns the address of the database of Postgres that --store names, "" for any other store.
+func (a *App) PostgresAddress() string {
+	_, address, err := a.placeOf(a.Flags.Store)
+	if err != nil {
+		return ""
+	}
+	return address
+}
+
+// OpenPostgres opens the store in a database of Postgres, which is made if there is none.
+func (a *App) OpenPostgres(ctx context.Context, address string) (*postgres.Store, error) {
+	return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction})
 }
 
 // Present returns an error if there is no store at a path.

@@ -18,6 +18,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 // From errors to what a person sees and a script gets. Commands return errors and print
@@ -110,12 +111,13 @@ func Hinted(err error, format string, args ...any) error {
 func ExitCode(ctx context.Context, err error) int {
 	var e *ExitError
 	var invalid *machine.Error
+	var address *postgres.AddressError
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	case errors.As(err, &e):
 		return e.code
-	case errors.As(err, &invalid):
+	case errors.As(err, &invalid), errors.As(err, &address):
 		return ExitUsage
 	case ctx.Err() != nil:
 		return ExitInterrupted
@@ -183,6 +185,7 @@ func (a *App) hintFor(err error) string {
 	var opening *store.OpenError
 	var archived *session.ArchivedError
 	var unset interface{ Variable() string }
+	var advised interface{ Advice() string }
 	switch {
 	case errors.As(err, &own):
 		return own.hint
@@ -190,6 +193,10 @@ func (a *App) hintFor(err error) string {
 		return refused.Hint
 	case errors.As(err, &unset):
 		return fmt.Sprintf("set the variable and run the command again: export %s=…; it holds what the service knows this program by", unset.Variable())
+	case errors.As(err, &advised) && advised.Advice() != "":
+		return advised.Advice()
+	case errors.Is(err, session.ErrUnknown):
+		return "look before you do it again: dialai sessions and dialai show say what is stored"
 	case errors.Is(err, session.ErrBusy):
 		return "try again when the other process is done, or use another --store"
 	case errors.Is(err, store.ErrReplaced):

@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"net/url"
 	"strings"
 )
 
@@ -31,6 +32,29 @@ func (st Style) ID(id string) string {
 // Name returns what people call this program.
 func (st Style) Name() string { return cmp.Or(st.Program, "dialai") }
 
+// StoreName returns what is shown of a store that is named as --store does: the address of a database
+// without the password that it may hold, which PGPASSWORD or a password file gives as well.
+func StoreName(name string) string {
+	if !strings.HasPrefix(name, "postgres://") && !strings.HasPrefix(name, "postgresql://") {
+		return name
+	}
+	u, err := url.Parse(name)
+	if err != nil {
+		return "env"
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	q := u.Query()
+	for key := range q {
+		if strings.Contains(strings.ToLower(key), "password") {
+			q.Del(key)
+		}
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
 // Command returns a command line of this program that goes on with the present
 // store, or at the present server.
 func (st Style) Command(name string, args []string, words ...string) Command {
@@ -42,7 +66,7 @@ func (st Style) Command(name string, args []string, words ...string) Command {
 	case st.Server != "":
 		c.words = append(c.words, "--server", st.Server)
 	case st.Store != "":
-		c.words = append(c.words, "--store", st.Store)
+		c.words = append(c.words, "--store", StoreName(st.Store))
 	}
 	return c
 }

@@ -1,9 +1,11 @@
 package projection
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -143,4 +145,15 @@ func ExemplarPrefix(id string) string {
 // Fields appends where the columns are.
 func (e *Exemplar) Fields(dst []any, machine *int64) []any {
 	return append(dst, machine, &e.State, &e.Text)
+}
+
+// ExemplarLimit returns how many exemplars [session.TrustStore] Exemplars is to return at most.
+func ExemplarLimit(state machine.StateName, limit int) int {
+	switch {
+	case state == "" && limit <= 0:
+		return math.MaxInt
+	case state != "" && (limit <= 0 || limit > session.MaxExemplars):
+		return session.MaxExemplars
+	}
+	return limit
 }

@@ -1,0 +1,32 @@
+package cli_test
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/dialai/dialai/internal/pgtest"
+)
+
+// TestScriptPostgres runs the scripts in testdata/postgres, each with an empty database: DATABASE_URL is its
+// address, PLAIN that without the password, and SECRET the password.
+func TestScriptPostgres(t *testing.T) {
+	address := pgtest.Database(t)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, _ := u.User.Password()
+	u.User = url.User(u.User.Username())
+	p := scripts()
+	p.Dir = "testdata/postgres"
+	here := p.Setup
+	p.Setup = func(e *testscript.Env) error {
+		e.Setenv("DATABASE_URL", address)
+		e.Setenv("PLAIN", u.String())
+		e.Setenv("SECRET", secret)
+		return here(e)
+	}
+	testscript.Run(t, p)
+}

@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Addresses hold passwords. So no address is ever shown, but only which host and which database it
+// names; and what the library says of one that it cannot read is not passed on, for it quotes it.
+
+// An address is where a store is.
+type address struct{ host, database, schema string }
+
+// String returns HOST/DATABASE, and the schema if it is not the usual one.
+func (a address) String() string {
+	text := "postgres://" + a.host + "/" + a.database
+	if a.schema != defaultSchema {
+		text += "?schema=" + a.schema
+	}
+	return text
+}
+
+const defaultSchema = "dialai"
+
+// schemaName is what a schema may be called: what needs no quotes anywhere.
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
+
+// An AddressError says that an address names no database of Postgres. It shows nothing of it.
+type AddressError struct{ Problem string }
+
+func (e *AddressError) Error() string { return "the address of a Postgres store " + e.Problem }
+
+// parse reads an address, and returns how connections are opened.
+func parse(name string, o Options) (a address, config *pgx.ConnConfig, err error) {
+	u, err := url.Parse(name)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Opaque != "" {
+		return a, nil, &AddressError{"cannot be read: write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with what is special in a password percent-encoded"}
+	}
+	q, err := url.ParseQuery(u.RawQuery)
+	a.schema = defaultSchema
+	if err != nil || q.Has("schema") {
+		if a.schema = q.Get("schema"); !schemaName.MatchString(a.schema) || strings.HasPrefix(a.schema, "pg_") {
+			return a, nil, &AddressError{"names no schema that can be used: small letters, digits and _, 40 of them at most"}
+		}
+		q.Del("schema")
+	}
+	u.RawQuery = q.Encode()
+	if config, err = pgx.ParseConfig(u.String()); err != nil {
+		return a, nil, &AddressError{"has a setting that Postgres does not have, or a file that cannot be read"}
+	}
+	a.host, a.database = config.Host, config.Database
+	if !strings.HasPrefix(a.host, "/") {
+		a.host = net.JoinHostPort(a.host, fmt.Sprint(config.Port))
+	}
+	if a.database == "" {
+		a.database = config.User // as the server does
+	}
+	for name, value := range map[string]string{
+		"application_name": o.program(), "search_path": a.schema, "client_encoding": "UTF8", "timezone": "UTC",
+		"synchronous_commit": "on", "statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "30s",
+	} {
+		if config.RuntimeParams[name] == "" || name == "search_path" {
+			config.RuntimeParams[name] = value
+		}
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectWithin
+	}
+	if config.ValidateConnect == nil {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if tcp, ok := conn.(*net.TCPConn); ok && err == nil {
+			giveUp(tcp, silence)
+		}
+		return conn, err
+	}
+	return a, config, nil
+}
+
+const (
+	connectWithin = 10 * time.Second
+	silence       = 10 * time.Second // after which who does not answer at all is gone
+)
+
+// readers returns how many connections read at most.
+func readers() int32 { return int32(max(4, 2*runtime.GOMAXPROCS(0))) }
+
+// An OpenError says why a database cannot be used as a store.
+type OpenError struct {
+	Address string // host and database, without any password
+	Err     error
+}
+
+func (e *OpenError) Error() string {
+	if unreachable, ok := errors.AsType[*unreachableError](e.Err); ok {
+		return "store " + unreachable.Error() // which names it
+	}
+	return fmt.Sprintf("store %s: %v", e.Address, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// Advice says what to do about it, "" if nobody knows.
+func (e *OpenError) Advice() string {
+	var p *pgconn.PgError
+	switch {
+	case errors.As(e.Err, &p) && p.Code[:2] == "28":
+		return "check the user and the password in the address, or PGUSER and PGPASSWORD"
+	case errors.As(e.Err, &p) && p.Code == "3D000":
+		return "make the database first: createdb NAME"
+	case errors.As(e.Err, &p) && p.Code == "42501":
+		return "grant the user what docs/postgres.md lists, or have dialai migrate run once by who owns the database"
+	}
+	if unreachable, ok := errors.AsType[*unreachableError](e.Err); ok {
+		return unreachable.Advice()
+	}
+	return ""
+}

@@ -1,0 +1,127 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store"
+)
+
+// An unreachableError says that no connection could be made, or that it broke, and that what was asked for has
+// not happened. It is a [session.ErrBusy]: to try again later may help.
+type unreachableError struct {
+	address address
+	err     error
+}
+
+func (e *unreachableError) Error() string {
+	return fmt.Sprintf("%s cannot be reached: %v", e.address, reason(e.err))
+}
+
+// Advice says what to do about it.
+func (e *unreachableError) Advice() string {
+	return "check that the server runs and may be reached from here: psql with the same address; what was recorded before is there, if it does not say otherwise"
+}
+
+func (e *unreachableError) Unwrap() error { return e.err }
+
+func (e *unreachableError) Is(target error) bool { return target == session.ErrBusy }
+
+// code returns the SQLSTATE of an error of the server, "" for another error.
+func code(err error) string {
+	var p *pgconn.PgError
+	if errors.As(err, &p) {
+		return p.Code
+	}
+	return ""
+}
+
+// translate gives the errors of Postgres the names that callers know. None shows an address: what the
+// library says of a connection names the user, and its configuration has the password.
+func (s *Store) translate(err error) error {
+	var p *pgconn.PgError
+	switch {
+	case err == nil || errors.Is(err, context.Canceled) || known(err):
+		return err
+	case !errors.As(err, &p):
+		if broken(err) {
+			return &unreachableError{s.address, err}
+		}
+		return err
+	}
+	switch {
+	case p.Code == "53100" || p.Code == "53200":
+		return fmt.Errorf("%w (%w)", store.ErrFull, p)
+	case p.Code == readOnly || p.Code == "42501":
+		return fmt.Errorf("%w (%w)", store.ErrReadOnly, p)
+	case p.Code == "55P03" || p.Code == "57014" || p.Code == "53300" || p.Code == "40P01" || p.Code == "40001":
+		return fmt.Errorf("%w (%w)", session.ErrBusy, p)
+	case lost(p.Code):
+		return &unreachableError{s.address, p}
+	case p.Code == "23505" && strings.HasPrefix(p.ConstraintName, "log_"):
+		return &session.CorruptError{What: "the log of a session", Problem: "it goes on further than the session's row says; run dialai store verify"}
+	case p.Code == "XX001" || p.Code == "XX002":
+		return &session.CorruptError{What: "the database", Problem: p.Message}
+	}
+	return p // without what it was wrapped in
+}
+
+// readOnly is the code of who may not be written to: a standby.
+const readOnly = "25006"
+
+// definite reports whether an error says what became of a commit, however often it was sent.
+func definite(err error) bool {
+	return errors.Is(err, session.ErrStale) || errors.Is(err, session.ErrExists) || errors.Is(err, session.ErrNotFound)
+}
+
+// known reports whether an error has its name already.
+func known(err error) bool {
+	for _, name := range []error{session.ErrBusy, session.ErrStale, session.ErrExists, session.ErrNotFound, session.ErrUnknown, store.ErrFull, store.ErrReadOnly} {
+		if errors.Is(err, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// broken reports whether an error is one of a connection and not of what was asked for.
+func broken(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool") || errors.Is(err, context.DeadlineExceeded)
+}
+
+// reason returns the innermost cause of an error of a connection, which names no user: of several the first.
+func reason(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if list, ok := err.(interface{ Unwrap() []error }); ok && len(list.Unwrap()) > 0 {
+			inner = list.Unwrap()[0]
+		}
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// lost reports whether a code says that the connection is gone, so that what was sent may have happened.
+func lost(code string) bool {
+	return strings.HasPrefix(code, "08") || code == "57P01" || code == "57P02" || code == "57P03"
+}
+
+// unanswered reports whether after an error nobody knows what became of what was sent.
+func unanswered(err error) bool {
+	if c := code(err); c != "" {
+		return lost(c)
+	}
+	return err != nil && !errors.Is(err, pgx.ErrNoRows) && !known(err)
+}

@@ -1,0 +1,38 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/dialai/dialai/session"
+)
+
+// CommitTogether commits changes as one batch, in the order in which they are handed in, and returns what
+// became of each.
+func (s *Store) CommitTogether(ctx context.Context, changes ...*session.Change) (errs []error) {
+	batch := make([]*job, len(changes))
+	for i, c := range changes {
+		p, err := s.pending(ctx, c)
+		if err != nil {
+			return []error{err}
+		}
+		batch[i] = &job{p: p}
+	}
+	s.hot.commit(batch)
+	for i, j := range batch {
+		errs = append(errs, j.err)
+		if j.err == nil {
+			changes[i].After.Head = &j.p.Record.Hash
+		}
+	}
+	return errs
+}
+
+// RenewOwners renews the owners of this process now.
+func (s *Store) RenewOwners(ctx context.Context) error {
+	conn, err := s.connect(ctx)
+	if err == nil {
+		defer conn.Close(ctx)
+		s.owners.renewOnce(ctx, conn)
+	}
+	return err
+}

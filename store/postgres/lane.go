@@ -1,0 +1,273 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/groupcommit"
+)
+
+// A lane is one connection that commits. Those who wait for it commit together, one batch in one way
+// to the server and back (store/internal/groupcommit says who leads): the statements are sent as a whole,
+// and the server takes them for one transaction. They are in the order of the sessions' rows, so that two
+// processes never wait for each other; should it happen all the same, the batch is tried again, then
+// each job by itself.
+//
+// Where the answer does not come, for the connection broke or the server ended, nobody knows whether the
+// batch was committed, and asking does not help: what was sent may still be under way. So the batch is
+// sent again, byte for byte, on a new connection, until there is an answer. A record that is there
+// already with the same hash was committed by the first attempt (commit.go). Only after a minute, or when
+// the store is closed meanwhile, the jobs end with ErrUnknown.
+
+const (
+	unknownAfter     = time.Minute           // of sending again
+	unreachableAfter = 10 * time.Second      // of trying to send at all
+	answerWithin     = 40 * time.Second      // by then the server has ended a statement itself
+	closeWithin      = 2 * time.Second       // is waited for an answer once the store is closed
+	firstPause       = 50 * time.Millisecond // between two attempts
+	longestPause     = 5 * time.Second
+)
+
+// A lane is used by whoever leads its queue.
+type lane struct {
+	s       *Store
+	ordered bool // its transactions are in the same order as their places, in all processes
+	conn    *pgx.Conn
+	queue   *groupcommit.Queue[*job]
+}
+
+func newLane(s *Store, ordered bool) *lane {
+	l := &lane{s: s, ordered: ordered}
+	l.queue = groupcommit.New(l.commit)
+	return l
+}
+
+// A job is one commit: of a change, or of something else in a transaction of its own.
+type job struct {
+	p     *pending                                               // nil for something else
+	alone func(ctx context.Context, tx pgx.Tx, again bool) error // again says that it may have happened already
+	err   error
+}
+
+// Fail implements [groupcommit.Job].
+func (j *job) Fail(err error) { j.err = err }
+
+// do hands in a job and waits until it is committed, or is not going to be.
+func (l *lane) do(ctx context.Context, j *job) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := l.queue.Do(j); err != nil {
+		return err
+	}
+	return j.err
+}
+
+// stop waits for the jobs handed in and closes the connection.
+func (l *lane) stop() {
+	if l.queue.Close() && l.conn != nil {
+		l.conn.Close(context.Background())
+	}
+}
+
+// commit commits a batch, what needs a transaction of its own apart.
+func (l *lane) commit(batch []*job) {
+	for len(batch) > 0 {
+		n := slices.IndexFunc(batch, func(j *job) bool { return j.alone != nil })
+		switch n {
+		case -1:
+			n = len(batch)
+			l.together(batch)
+		case 0:
+			n = 1
+			l.apart(batch[:1])
+		default:
+			l.together(batch[:n])
+		}
+		batch = batch[n:]
+	}
+}
+
+// together commits changes in one transaction. If that fails for a reason that may lie in one of them,
+// each is tried alone.
+func (l *lane) together(batch []*job) {
+	if len(batch) == 1 {
+		l.apart(batch)
+		return
+	}
+	batch = slices.Clone(batch)
+	slices.SortStableFunc(batch, inOrder)
+	err := l.tries(batch, 2)
+	switch {
+	case err == nil:
+	case known(err):
+		for _, j := range batch {
+			j.err = err
+		}
+	default:
+		for i := range batch {
+			l.apart(batch[i : i+1])
+		}
+	}
+}
+
+// apart commits a batch of one job.
+func (l *lane) apart(batch []*job) {
+	if err := l.tries(batch, 3); err != nil {
+		batch[0].err = l.s.translate(err)
+	}
+}
+
+// tries persists a batch, and tries again where it and others have waited for each other, n times in all.
+func (l *lane) tries(batch []*job, n int) error {
+	for {
+		err := l.observed(batch)
+		if n--; n == 0 || !deadlocked(err) {
+			return err
+		}
+	}
+}
+
+// inOrder compares jobs by what they lock: rows that are there by their numbers, then those that are made.
+func inOrder(a, b *job) int {
+	switch {
+	case a.p.New != b.p.New && b.p.New:
+		return -1
+	case a.p.New != b.p.New:
+		return 1
+	case a.p.New:
+		return bytes.Compare(a.p.id[:], b.p.id[:])
+	}
+	return int(min(1, max(-1, a.p.row-b.p.row)))
+}
+
+func deadlocked(err error) bool { c := code(err); return (c == "40P01" || c == "40001") && !known(err) }
+
+// observed is persist, told to whoever wants to know.
+func (l *lane) observed(batch []*job) error {
+	if l.s.options.Observe == nil {
+		return l.persist(batch)
+	}
+	began := time.Now()
+	err := l.persist(batch)
+	l.s.options.Observe(len(batch), time.Since(began), err)
+	return err
+}
+
+// persist sends a batch until there is an answer.
+func (l *lane) persist(batch []*job) error {
+	began, sent, pause := time.Now(), false, firstPause
+	for {
+		reached, err := l.attempt(batch, sent)
+		if err == nil {
+			return nil
+		}
+		if reached && (definite(err) || !sent && !unanswered(err)) {
+			if deadlocked(err) {
+				return err
+			}
+			return l.s.translate(err)
+		}
+		sent = sent || reached
+		limit := unreachableAfter
+		if sent {
+			limit = unknownAfter
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-l.s.closing.Done():
+			timer.Stop()
+			limit = 0
+		}
+		if time.Since(began) >= limit {
+			if sent {
+				return fmt.Errorf("%w: %s does not answer (%w)", session.ErrUnknown, l.s.address, reason(err))
+			}
+			return l.s.translate(err)
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// attempt sends a batch once. It reports whether anything may have reached the server. again says that
+// the batch was sent before.
+func (l *lane) attempt(batch []*job, again bool) (reached bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin) // a job that was handed in is finished
+	defer cancel()
+	defer context.AfterFunc(l.s.closing, func() { time.AfterFunc(closeWithin, cancel) })()
+	if l.conn == nil || l.conn.IsClosed() {
+		if l.conn, err = l.s.connect(ctx); err != nil {
+			l.conn = nil
+			return false, err
+		}
+	}
+	defer func() {
+		switch {
+		case err == nil:
+		case code(err) == readOnly: // what it leads to is a standby now
+			l.conn.Close(ctx)
+			reached = false
+		case unanswered(err):
+			l.conn.Close(ctx)
+			reached = !pgconn.SafeToRetry(err)
+		}
+	}()
+	if j := batch[0]; j.alone != nil {
+		return true, pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
+			if l.ordered {
+				if _, err := tx.Exec(ctx, inTurn, l.s.lock); err != nil {
+					return err
+				}
+			}
+			return j.alone(ctx, tx, again)
+		})
+	}
+	var send pgx.Batch
+	if l.ordered {
+		send.Queue(inTurn, l.s.lock)
+	}
+	queueDefinitions(&send, batch)
+	for _, j := range batch {
+		send.Queue(j.p.statement, j.p.args...).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&j.p.place, &j.p.row)
+			if j.p.committed = err == nil; errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			return err
+		})
+	}
+	if err := l.conn.SendBatch(ctx, &send).Close(); err != nil {
+		return true, err
+	}
+	for _, j := range batch {
+		if j.err = nil; !j.p.committed {
+			if j.err, err = j.p.refused(ctx, l.conn); err != nil {
+				return true, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// inTurn waits until all transactions before it that are in order have ended.
+const inTurn = `SELECT pg_advisory_xact_lock($1)`
+
+// connect opens a connection.
+func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, s.config)
+	if err == nil {
+		if err = s.meet(ctx, conn); err != nil {
+			conn.Close(ctx)
+		}
+	}
+	return conn, err
+}

@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"github.com/dialai/dialai/store"
+)
+
+// Migrations are frozen, each runs in a transaction of its own, and all of them under a lock that keeps
+// other processes from doing the same. A newer program may have migrated the store further: this one goes
+// on as long as the store says that it may (meta.min_reader, meta.min_writer), so that versions can run
+// side by side while one takes the place of the other.
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// format is which form of the tables and records this program reads and writes.
+const format = 1
+
+// migrating is the advisory lock that is held while the store is migrated.
+const migrating = 0x6469616c6d696772 // "dialmigr"
+
+// oldest is the oldest version of Postgres that has what is used.
+const oldest = 130000
+
+// Migrate brings a store up to date, makes it if there is none, and returns the names of the migrations
+// that were applied. Opening does the same. The errors are those of [Open].
+func Migrate(ctx context.Context, name string) ([]string, error) {
+	a, config, err := parse(name, Options{})
+	if err != nil {
+		return nil, err
+	}
+	applied, err := migrate(ctx, config, a)
+	if err != nil {
+		return applied, &OpenError{a.String(), (&Store{address: a}).translate(err)}
+	}
+	return applied, nil
+}
+
+func migrate(ctx context.Context, config *pgx.ConnConfig, a address) (applied []string, err error) {
+	config = config.Copy()
+	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		config.RuntimeParams[name] = "0" // it takes as long as it takes
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := fits(ctx, conn); err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	if current, err := schemaVersion(ctx, conn); err != nil || current >= int64(len(names)) {
+		return nil, err
+	}
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrating); err != nil { // it goes with the connection
+		return nil, err
+	}
+	var exists bool
+	if err := conn.QueryRow(ctx, `SELECT to_regnamespace($1) IS NOT NULL`, a.schema).Scan(&exists); err != nil {
+		return nil, err
+	}
+	if !exists {
+		if _, err := conn.Exec(ctx, `CREATE SCHEMA `+a.schema); err != nil {
+			return nil, err
+		}
+	}
+	db := stdlib.OpenDB(*config)
+	defer db.Close()
+	if applied, err = up(ctx, db, files); err != nil {
+		return applied, err
+	}
+	secret := make([]byte, 32)
+	rand.Read(secret) // never fails
+	_, err = conn.Exec(ctx, `INSERT INTO meta (secret) VALUES ($1) ON CONFLICT DO NOTHING`, secret)
+	return applied, err
+}
+
+// up applies the migrations that are missing.
+func up(ctx context.Context, db *sql.DB, files fs.FS) (applied []string, err error) {
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, err
+	}
+	results, err := p.Up(ctx)
+	for _, r := range results {
+		applied = append(applied, path.Base(r.Source.Path))
+	}
+	return applied, err
+}
+
+// fits returns an error if what the server is, or what the store says, is not for this program.
+func fits(ctx context.Context, conn *pgx.Conn) error {
+	var version int
+	var encoding string
+	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding')`).Scan(&version, &encoding); err != nil {
+		return err
+	}
+	if version < oldest {
+		return fmt.Errorf("the server is Postgres %d, and must be %d or newer", version/10000, oldest/10000)
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("the database has the encoding %s, and must have UTF8: createdb -E UTF8 -T template0 NAME", encoding)
+	}
+	var reader, writer int64
+	err := conn.QueryRow(ctx, `SELECT min_reader, min_writer FROM meta`).Scan(&reader, &writer)
+	switch {
+	case undefined(err) || errors.Is(err, pgx.ErrNoRows):
+		return nil // nobody has made it yet
+	case err == nil && max(reader, writer) > format:
+		return &store.NewerError{Has: max(reader, writer), Knows: format}
+	}
+	return err
+}
+
+// schemaVersion returns the newest migration that the store has, 0 if there is none.
+func schemaVersion(ctx context.Context, conn *pgx.Conn) (version int64, err error) {
+	var made bool // the last thing that making a store does
+	err = conn.QueryRow(ctx, `SELECT coalesce(max(version_id), 0), EXISTS (SELECT FROM meta) FROM goose_db_version WHERE is_applied`).Scan(&version, &made)
+	if undefined(err) || err == nil && !made {
+		return 0, nil
+	}
+	return version, err
+}
+
+// undefined reports whether there is no such table.
+func undefined(err error) bool {
+	var p *pgconn.PgError
+	return errors.As(err, &p) && (p.Code == "42P01" || p.Code == "3F000")
+}

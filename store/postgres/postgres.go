@@ -1,0 +1,191 @@
+// Package postgres keeps sessions in a database of Postgres, which many processes may use at once.
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/dialai/dialai/internal/lru"
+	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A process has a few connections, each opened when it is first needed: one that commits (lane.go), one
+// that commits what has to be in order (below), one that renews its name (owner.go), and a pool that reads.
+//
+// A commit is one statement that updates the session's row where its sequence number and its head are
+// still those of before, and appends to the log from what it has updated: so it happens as a whole, once,
+// or not at all (commit.go). What teaches, and rosters, commit one transaction after the other in all
+// processes, for who folds lessons goes on after the last place and must miss none. All other commits
+// pass each other; who follows the log reads up to where it is complete (history.go).
+//
+// What is cached is checked before it is used: a session by its head, what belongs to a machine name by
+// versions that are at most 200 ms old (versions.go). All of it is dropped where a new connection finds
+// that the store is not the one it was: a restored one, or a standby that took over.
+
+// staleness is how old the versions may be by which a book or a roster is taken for current.
+const staleness = 200 * time.Millisecond
+
+// A Store keeps sessions in a schema of a database. Several processes may use it at once. A commit is as
+// durable as the server makes it when it returns; commits that wait together share a transaction. Its
+// methods may be called concurrently. Close must be called.
+type Store struct {
+	address address
+	options Options
+	config  *pgx.ConnConfig // of connections that are no readers
+	readers *pgxpool.Pool
+	hot     *lane // commits sessions
+	ordered *lane // commits what has to be in the order of its places
+	lock    int64 // of advisory locks: what is in order in all processes
+	owners  owners
+	log     follower
+
+	closing context.Context // done once Close has begun
+	close   context.CancelFunc
+
+	mu       sync.Mutex
+	identity string // of what the last new connection has led to
+	sessions *lru.Cache[specialist.SessionID, cached]
+	machines *lru.Cache[string, *cachedMachine]
+	defined  *lru.Cache[string, bool] // digests whose definitions are stored
+	fresh    int64                    // number of the first partition of the log that may have to be made
+}
+
+var _ session.Store = (*Store)(nil)
+
+// remembered is how many sessions, machine names and definitions are cached at least.
+const remembered = 2048
+
+// Options say how a store is used. The zero value is fine.
+type Options struct {
+	// Program is what the server shows of the connections, such as dialai/1.2; empty means dialai.
+	Program string
+	// Observe is told of each transaction that writes: of how many commits, how long it took, and why
+	// it failed. It must not block; nil is told nothing.
+	Observe func(commits int, took time.Duration, err error)
+	// Plain stores the events of records as JSON, where they are packed else. Either is read.
+	Plain bool
+}
+
+// Open opens the store at an address, postgres://USER:PASSWORD@HOST:PORT/DATABASE, made and migrated if
+// need be. What the address leaves out is read as psql does, from PGHOST, PGPASSWORD, PGPASSFILE and the
+// like. It is kept in the schema dialai, or the one that ?schema= names. No error shows a password.
+//
+// It returns an *[OpenError] if the server cannot be reached, refuses the user, has no such database, or
+// keeps there what this program does not know.
+func Open(ctx context.Context, name string, o Options) (*Store, error) {
+	a, config, err := parse(name, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{address: a, options: o, config: config}
+	s.closing, s.close = context.WithCancel(context.Background())
+	s.forget()
+	s.hot, s.ordered = newLane(s, false), newLane(s, true)
+	s.owners.s, s.log.s = s, s
+	if err := s.open(ctx); err != nil {
+		s.close()
+		return nil, &OpenError{a.String(), s.translate(err)}
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) error {
+	if _, err := migrate(ctx, s.config, s.address); err != nil {
+		return err
+	}
+	pool, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return err
+	}
+	pool.ConnConfig = s.config
+	pool.MaxConns = readers()
+	pool.AfterConnect = s.meet
+	if s.readers, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool); err != nil {
+		return err
+	}
+	conn, err := s.readers.Acquire(ctx)
+	if err != nil {
+		s.readers.Close()
+		return err
+	}
+	defer conn.Release()
+	return conn.QueryRow(ctx, `SELECT hashtextextended('dialai ' || store_id, 0) FROM meta`).Scan(&s.lock)
+}
+
+// Close waits for the commits under way and closes the connections. A commit whose answer has not come
+// is given up: it returns an error that wraps ErrUnknown.
+func (s *Store) Close() error {
+	s.close()
+	s.hot.stop()
+	s.ordered.stop()
+	s.owners.stop()
+	s.readers.Close()
+	return nil
+}
+
+// Address returns where the store is, as HOST/DATABASE, without any password.
+func (s *Store) Address() string { return s.address.String() }
+
+// cached is a session that was committed or folded here.
+type cached struct {
+	row     int64 // sessions.id
+	session *session.Session
+}
+
+// cachedMachine is what is known of a machine name.
+type cachedMachine struct {
+	id      int             // machines.id; 0 if it is not known
+	is      versions        // as they were read last
+	read    time.Time       // before is was; zero if it has to be read
+	changes int             // how often it was changed here
+	asked   *question       // nobody has begun to look up the answer
+	book    *trust.Book     // nil if it has to be read
+	trust   int64           // version of book
+	roster  *session.Roster // nil if it has to be read; its version is its sequence number
+}
+
+// machine returns what is known of a machine name. s.mu is held.
+func (s *Store) machine(name string) *cachedMachine {
+	return s.machines.GetOr(name, func() *cachedMachine { return &cachedMachine{} })
+}
+
+// forget drops everything that is cached. s.mu is held, or nobody has the store yet.
+func (s *Store) forget() {
+	s.sessions = lru.New[specialist.SessionID, cached](remembered)
+	s.machines = lru.New[string, *cachedMachine](remembered)
+	s.defined = lru.New[string, bool](remembered)
+	s.fresh = 0
+}
+
+// meet looks at whom a new connection has led to. Where that is not the store as it was, but a restored
+// one, or a standby that took its place and may lack the last commits, nothing that was cached counts
+// any more, and nobody is who he was.
+func (s *Store) meet(ctx context.Context, conn *pgx.Conn) error {
+	var identity string
+	err := conn.QueryRow(ctx, `SELECT epoch::text FROM meta`).Scan(&identity)
+	if err != nil {
+		return err
+	}
+	var timeline string // it cannot be asked of a standby, nor where the role may not
+	if conn.QueryRow(ctx, `SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`).Scan(&timeline) == nil {
+		identity += " " + timeline
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.identity != identity && s.identity != "" {
+		s.forget()
+		s.owners.lose()
+	}
+	s.identity = identity
+	return nil
+}
+
+// program returns what the server shows of the connections.
+func (o *Options) program() string { return cmp.Or(o.Program, "dialai") }

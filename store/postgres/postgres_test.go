@@ -1,0 +1,35 @@
+package postgres_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/dialai/dialai/internal/pgtest"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/postgres"
+	"github.com/dialai/dialai/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+func TestPostgres(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Maker {
+		address := pgtest.Database(t)
+		return storetest.Maker{Durable: true, Open: func(t *testing.T) session.Store { return open(t, address, postgres.Options{}) }}
+	})
+}
+
+// open opens a store until the test ends.
+func open(t testing.TB, address string, o postgres.Options) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), address, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}

@@ -1,0 +1,98 @@
+package postgres_test
+
+import (
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A proxy stands between a store and its server, and cuts connections.
+type proxy struct {
+	net.Listener
+	target string
+
+	mu  sync.Mutex
+	rng *rand.Rand
+	cut [2]int // a connection is cut after so many bytes at least, and at most; 0 if never
+
+	cuts   atomic.Int64
+	silent atomic.Bool // what the server says is kept back
+}
+
+// between returns a proxy before the server of an address, and the address of the server through it.
+func between(t testing.TB, address string, seed uint64) (*proxy, string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l, target: u.Host, rng: rand.New(rand.NewPCG(seed, seed))}
+	t.Cleanup(func() { l.Close() })
+	go p.serve()
+	u.Host = l.Addr().String()
+	return p, u.String()
+}
+
+func (p *proxy) serve() {
+	for {
+		client, err := p.Accept()
+		if err != nil {
+			return
+		}
+		go p.pass(client)
+	}
+}
+
+// pass passes the bytes of a connection on, both ways, until it is to be cut.
+func (p *proxy) pass(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	p.mu.Lock()
+	left := int64(1) << 62
+	if p.cut[1] > 0 {
+		left = int64(p.cut[0] + p.rng.IntN(p.cut[1]-p.cut[0]))
+	}
+	p.mu.Unlock()
+	var bytes atomic.Int64
+	bytes.Store(left)
+	ended := make(chan bool, 2)
+	copyTo := func(to, from net.Conn, held *atomic.Bool) {
+		buffer := make([]byte, 512)
+		for {
+			n, err := from.Read(buffer)
+			now := bytes.Add(-int64(n))
+			if now < 0 { // the cut is in the midst of these
+				to.Write(buffer[:max(0, int64(n)+now)])
+				ended <- true
+				return
+			}
+			if held == nil || !held.Load() {
+				_, werr := to.Write(buffer[:n])
+				if err == nil {
+					err = werr
+				}
+			}
+			if err != nil {
+				ended <- err != io.EOF && now < 0
+				return
+			}
+		}
+	}
+	go copyTo(server, client, nil)
+	go copyTo(client, server, &p.silent)
+	if <-ended {
+		p.cuts.Add(1)
+	}
+}
