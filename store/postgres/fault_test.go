@@ -57,9 +57,38 @@ func TestCut(t *testing.T) {
 	p.cut = [2]int{3000, 30000} // to connect takes some 2000
 	p.mu.Unlock()
 	exec(t, address, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname=current_database() AND pid<>pg_backend_pid()`) // they were not to be cut
+	var wg sync.WaitGroup
+	const times = 30
+	noted := writers[0].last.ID
+	wg.Go(func() {
+		for i := range int64(times) {
+			if err := cut.Register(t.Context(), m.Name(), i, session.RosterEvent{Kind: session.KindDisabled, ID: fmt.Sprint(i)}); err != nil {
+				t.Errorf("event %d of the roster: %v", i+1, err)
+				return
+			}
+		}
+	})
+	wg.Go(func() {
+		for i := range int64(times) {
+			if err := cut.AppendAgentLog(t.Context(), noted, i, session.AgentEvent{At: 1, Kind: "note", Data: []byte(`{}`)}); err != nil {
+				t.Errorf("entry %d of the agent_log: %v", i+1, err)
+				return
+			}
+		}
+	})
 	all(t, writers, 60)
+	wg.Wait()
 	for _, w := range writers {
 		w.check(t, direct)
+	}
+	if roster, err := direct.Roster(t.Context(), m.Name()); err != nil || roster.Sequence != times {
+		t.Errorf("the roster is at event %d (%v), want %d", roster.Sequence, err, times)
+	}
+	if n := ask[int](t, address, `SELECT count(*) FROM agent_log`); n != times {
+		t.Errorf("the agent_log has %d entries, want %d", n, times)
+	}
+	if report, err := direct.Verify(t.Context(), session.NewPrograms(), nil); err != nil || report.Difference != nil {
+		t.Errorf("verified is %+v (%v)", report, err)
 	}
 	if n := p.cuts.Load(); n < 10 {
 		t.Errorf("only %d connections were cut", n)
@@ -377,6 +406,24 @@ func TestZero(t *testing.T) {
 	}
 }
 
+// TestPlain: events are stored packed, or as JSON where the address says so, and both are read.
+func TestPlain(t *testing.T) {
+	address := pgtest.Database(t)
+	if _, err := postgres.Open(t.Context(), address, postgres.Options{Existing: true}); err == nil || !strings.Contains(err.Error(), "there is none") {
+		t.Errorf("where there is no store: %v", err)
+	}
+	m := parse(t)
+	w := begin(t, m, open(t, address+"&pack=off", postgres.Options{}))
+	w.store = open(t, address, postgres.Options{Existing: true})
+	if err := w.commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.check(t, w.store.(*postgres.Store))
+	if is := ask[string](t, address, `SELECT string_agg(left(encode(events, 'hex'), 2), ' ' ORDER BY place) FROM log`); is != "5b 01" {
+		t.Errorf("the records begin with the bytes %s, want those of JSON and of one that is packed", is)
+	}
+}
+
 // TestPartitions: the partition that follows is made before it is needed, and holds what belongs to it.
 func TestPartitions(t *testing.T) {
 	address := pgtest.Database(t)
@@ -490,6 +537,7 @@ func TestErrors(t *testing.T) {
 		"a bad port":       {"postgres://user:s3cret@127.0.0.1:s3cret/db", "cannot be read", ""},
 		"a bad escape":     {"postgres://user:s3cret%zz@127.0.0.1/db", "cannot be read", ""},
 		"a bad setting":    {"postgres://user:s3cret@127.0.0.1/db?sslmode=s3cret", "setting", ""},
+		"a bad pack":       {"postgres://user:s3cret@127.0.0.1/db?pack=s3cret", "pack=", ""},
 		"a bad schema":     {"postgres://user:s3cret@127.0.0.1/db?schema=s3cret;--", "schema", ""},
 		"another kind":     {"mysql://user:s3cret@127.0.0.1/db", "cannot be read", ""},
 	} {
