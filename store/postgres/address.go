@@ -45,11 +45,12 @@ func (e *AddressError) Error() string { return "the address of a Postgres store 
 
 // parse reads an address, and returns how connections are opened.
 func parse(name string) (a address, config *pgx.ConnConfig, err error) {
-	u, err := url.Parse(name)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Opaque != "" {
-		return a, nil, &AddressError{"cannot be read: write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with what is special in a password percent-encoded"}
+	const how = "cannot be read: write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with what is special in a password percent-encoded, and behind it settings that Postgres has"
+	if !strings.HasPrefix(name, "postgres://") && !strings.HasPrefix(name, "postgresql://") {
+		return a, nil, &AddressError{how}
 	}
-	q, err := url.ParseQuery(u.RawQuery)
+	base, settings, _ := strings.Cut(name, "?") // of several hosts, it is no URL
+	q, err := url.ParseQuery(settings)
 	a.schema = defaultSchema
 	if err != nil || q.Has("schema") {
 		if a.schema = q.Get("schema"); !schemaName.MatchString(a.schema) || strings.HasPrefix(a.schema, "pg_") {
@@ -63,9 +64,8 @@ func parse(name string) (a address, config *pgx.ConnConfig, err error) {
 		}
 		q.Del("pack")
 	}
-	u.RawQuery = q.Encode()
-	if config, err = pgx.ParseConfig(u.String()); err != nil {
-		return a, nil, &AddressError{"has a setting that Postgres does not have, or a file that cannot be read"}
+	if config, err = pgx.ParseConfig(base + "?" + q.Encode()); err != nil {
+		return a, nil, &AddressError{how}
 	}
 	a.host, a.database = config.Host, config.Database
 	if !strings.HasPrefix(a.host, "/") {

@@ -553,6 +553,7 @@ func TestErrors(t *testing.T) {
 		"a bad port":       {"postgres://user:s3cret@127.0.0.1:s3cret/db", "cannot be read", ""},
 		"a bad escape":     {"postgres://user:s3cret%zz@127.0.0.1/db", "cannot be read", ""},
 		"a bad setting":    {"postgres://user:s3cret@127.0.0.1/db?sslmode=s3cret", "setting", ""},
+		"a second host":    {"postgres://user:s3cret@127.0.0.1:1,127.0.0.1:2/db", "store postgres://127.0.0.1:1/db cannot be reached: ", "runs"},
 		"a bad pack":       {"postgres://user:s3cret@127.0.0.1/db?pack=s3cret", "pack=", ""},
 		"a bad schema":     {"postgres://user:s3cret@127.0.0.1/db?schema=s3cret;--", "schema", ""},
 		"another kind":     {"mysql://user:s3cret@127.0.0.1/db", "cannot be read", ""},
