@@ -102,7 +102,7 @@ func (a *app) verifyPostgres(ctx context.Context, address, head string) (err err
 	if head != "" {
 		return command.Usage("--head is of a store in a file")
 	}
-	s, err := a.OpenPostgres(ctx, address)
+	s, err := a.OpenPostgres(ctx, address, command.Reads)
 	if err != nil {
 		return err
 	}

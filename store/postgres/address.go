@@ -19,7 +19,10 @@ import (
 // names; and what the library says of one that it cannot read is not passed on, for it quotes it.
 
 // An address is where a store is.
-type address struct{ host, database, schema string }
+type address struct {
+	host, database, schema string
+	plain                  bool // events are stored as JSON
+}
 
 // String returns HOST/DATABASE, and the schema if it is not the usual one.
 func (a address) String() string {
@@ -41,12 +44,13 @@ type AddressError struct{ Problem string }
 func (e *AddressError) Error() string { return "the address of a Postgres store " + e.Problem }
 
 // parse reads an address, and returns how connections are opened.
-func parse(name string, o Options) (a address, config *pgx.ConnConfig, err error) {
-	u, err := url.Parse(name)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Opaque != "" {
-		return a, nil, &AddressError{"cannot be read: write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with what is special in a password percent-encoded"}
+func parse(name string) (a address, config *pgx.ConnConfig, err error) {
+	const how = "cannot be read: write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with what is special in a password percent-encoded, and behind it settings that Postgres has"
+	if !strings.HasPrefix(name, "postgres://") && !strings.HasPrefix(name, "postgresql://") {
+		return a, nil, &AddressError{how}
 	}
-	q, err := url.ParseQuery(u.RawQuery)
+	base, settings, _ := strings.Cut(name, "?") // of several hosts, it is no URL
+	q, err := url.ParseQuery(settings)
 	a.schema = defaultSchema
 	if err != nil || q.Has("schema") {
 		if a.schema = q.Get("schema"); !schemaName.MatchString(a.schema) || strings.HasPrefix(a.schema, "pg_") {
@@ -54,9 +58,14 @@ func parse(name string, o Options) (a address, config *pgx.ConnConfig, err error
 		}
 		q.Del("schema")
 	}
-	u.RawQuery = q.Encode()
-	if config, err = pgx.ParseConfig(u.String()); err != nil {
-		return a, nil, &AddressError{"has a setting that Postgres does not have, or a file that cannot be read"}
+	if q.Has("pack") {
+		if a.plain = q.Get("pack") == "off"; !a.plain {
+			return a, nil, &AddressError{"has pack=, which may be off, or left out"}
+		}
+		q.Del("pack")
+	}
+	if config, err = pgx.ParseConfig(base + "?" + q.Encode()); err != nil {
+		return a, nil, &AddressError{how}
 	}
 	a.host, a.database = config.Host, config.Database
 	if !strings.HasPrefix(a.host, "/") {
@@ -66,7 +75,7 @@ func parse(name string, o Options) (a address, config *pgx.ConnConfig, err error
 		a.database = config.User // as the server does
 	}
 	for name, value := range map[string]string{
-		"application_name": o.program(), "search_path": a.schema, "client_encoding": "UTF8", "timezone": "UTC",
+		"application_name": "dialai", "search_path": a.schema, "client_encoding": "UTF8", "timezone": "UTC",
 		"synchronous_commit": "on", "statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "30s",
 	} {
 		if config.RuntimeParams[name] == "" || name == "search_path" {
@@ -120,6 +129,8 @@ func (e *OpenError) Advice() string {
 	switch {
 	case errors.As(e.Err, &p) && p.Code[:2] == "28":
 		return "check the user and the password in the address, or PGUSER and PGPASSWORD"
+	case errors.Is(e.Err, errNone):
+		return "running a machine file makes one, and so does dialai migrate"
 	case errors.As(e.Err, &p) && p.Code == "3D000":
 		return "make the database first: createdb NAME"
 	case errors.As(e.Err, &p) && p.Code == "42501":

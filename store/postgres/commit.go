@@ -103,7 +103,7 @@ func (s *Store) pending(ctx context.Context, c *session.Change) (p *pending, err
 		return nil, err
 	}
 	stored := p.Record.Events
-	if !s.options.Plain {
+	if !s.address.plain {
 		stored = pack.Append(nil, p.Record.Events)
 	}
 	p.prepare(c.After, stored)

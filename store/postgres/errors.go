@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dialai/dialai/session"
@@ -116,12 +115,4 @@ func reason(err error) error {
 // lost reports whether a code says that the connection is gone, so that what was sent may have happened.
 func lost(code string) bool {
 	return strings.HasPrefix(code, "08") || code == "57P01" || code == "57P02" || code == "57P03"
-}
-
-// unanswered reports whether after an error nobody knows what became of what was sent.
-func unanswered(err error) bool {
-	if c := code(err); c != "" {
-		return lost(c)
-	}
-	return err != nil && !errors.Is(err, pgx.ErrNoRows) && !known(err)
 }

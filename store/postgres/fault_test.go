@@ -57,9 +57,38 @@ func TestCut(t *testing.T) {
 	p.cut = [2]int{3000, 30000} // to connect takes some 2000
 	p.mu.Unlock()
 	exec(t, address, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname=current_database() AND pid<>pg_backend_pid()`) // they were not to be cut
+	var wg sync.WaitGroup
+	const times = 30
+	noted := writers[0].last.ID
+	wg.Go(func() {
+		for i := range int64(times) {
+			if err := cut.Register(t.Context(), m.Name(), i, session.RosterEvent{Kind: session.KindDisabled, ID: fmt.Sprint(i)}); err != nil {
+				t.Errorf("event %d of the roster: %v", i+1, err)
+				return
+			}
+		}
+	})
+	wg.Go(func() {
+		for i := range int64(times) {
+			if err := cut.AppendAgentLog(t.Context(), noted, i, session.AgentEvent{At: 1, Kind: "note", Data: []byte(`{}`)}); err != nil {
+				t.Errorf("entry %d of the agent_log: %v", i+1, err)
+				return
+			}
+		}
+	})
 	all(t, writers, 60)
+	wg.Wait()
 	for _, w := range writers {
 		w.check(t, direct)
+	}
+	if roster, err := direct.Roster(t.Context(), m.Name()); err != nil || roster.Sequence != times {
+		t.Errorf("the roster is at event %d (%v), want %d", roster.Sequence, err, times)
+	}
+	if n := ask[int](t, address, `SELECT count(*) FROM agent_log`); n != times {
+		t.Errorf("the agent_log has %d entries, want %d", n, times)
+	}
+	if report, err := direct.Verify(t.Context(), session.NewPrograms(), nil); err != nil || report.Difference != nil {
+		t.Errorf("verified is %+v (%v)", report, err)
 	}
 	if n := p.cuts.Load(); n < 10 {
 		t.Errorf("only %d connections were cut", n)
@@ -220,43 +249,59 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestDeadlock has two processes commit to the same sessions in opposite orders: they never wait for each
-// other.
+// TestDeadlock has two processes commit to the same sessions in opposite orders, and meet in the middle:
+// neither waits for the other for ever.
 func TestDeadlock(t *testing.T) {
 	address := pgtest.Database(t)
 	m := parse(t)
-	stores := []*postgres.Store{open(t, address, postgres.Options{}), open(t, address, postgres.Options{})}
-	var ids []*writer
-	for range 24 {
-		ids = append(ids, begin(t, m, stores[0]))
+	var mu sync.Mutex
+	var failed []error
+	observe := func(_ int, _ time.Duration, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			failed = append(failed, err)
+		}
 	}
-	for round := range 15 {
-		var batches [2][]*session.Change
+	stores := []*postgres.Store{open(t, address, postgres.Options{Observe: observe}), open(t, address, postgres.Options{Observe: observe})}
+	var batches [2][]*session.Change
+	for range 5 {
+		id := begin(t, m, stores[0]).last.ID
 		for i := range stores {
-			for _, w := range ids {
-				c, err := read(t, m, stores[i], w.last.ID).change(fmt.Sprint("round ", round, " of ", i))
-				if err != nil {
-					t.Fatal(err)
-				}
-				batches[i] = append(batches[i], c)
+			c, err := read(t, m, stores[i], id).change(fmt.Sprint("by ", i))
+			if err != nil {
+				t.Fatal(err)
 			}
+			batches[i] = append(batches[i], c)
 		}
-		slices.Reverse(batches[1])
-		var wg sync.WaitGroup
-		for i, s := range stores {
-			wg.Go(func() {
-				for _, err := range s.CommitTogether(t.Context(), batches[i]...) {
-					if err != nil && !errors.Is(err, session.ErrStale) {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		wg.Wait()
 	}
-	ask[any](t, address, `SELECT pg_stat_clear_snapshot()::text`)
-	if n := ask[int](t, address, `SELECT deadlocks FROM pg_stat_database WHERE datname=current_database()`); n > 0 {
-		t.Errorf("%d times they did", n)
+	slices.Reverse(batches[1])
+	middle, err := connect(t, address).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := middle.Exec(t.Context(), `SELECT FROM dialai.sessions WHERE id=3 FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i, s := range stores {
+		wg.Go(func() {
+			for _, err := range s.CommitTogether(t.Context(), batches[i]...) {
+				if err != nil && !errors.Is(err, session.ErrStale) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait(t, "both to be held up", func() bool {
+		return ask[int](t, address, `SELECT count(*) FROM pg_stat_activity WHERE datname=current_database() AND wait_event_type='Lock'`) == 2
+	})
+	if err := middle.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	for _, err := range failed {
+		t.Errorf("a transaction has failed: %v", err)
 	}
 }
 
@@ -377,6 +422,24 @@ func TestZero(t *testing.T) {
 	}
 }
 
+// TestPlain: events are stored packed, or as JSON where the address says so, and both are read.
+func TestPlain(t *testing.T) {
+	address := pgtest.Database(t)
+	if _, err := postgres.Open(t.Context(), address, postgres.Options{Existing: true}); err == nil || !strings.Contains(err.Error(), "there is none") {
+		t.Errorf("where there is no store: %v", err)
+	}
+	m := parse(t)
+	w := begin(t, m, open(t, address+"&pack=off", postgres.Options{}))
+	w.store = open(t, address, postgres.Options{Existing: true})
+	if err := w.commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.check(t, w.store.(*postgres.Store))
+	if is := ask[string](t, address, `SELECT string_agg(left(encode(events, 'hex'), 2), ' ' ORDER BY place) FROM log`); is != "5b 01" {
+		t.Errorf("the records begin with the bytes %s, want those of JSON and of one that is packed", is)
+	}
+}
+
 // TestPartitions: the partition that follows is made before it is needed, and holds what belongs to it.
 func TestPartitions(t *testing.T) {
 	address := pgtest.Database(t)
@@ -490,6 +553,8 @@ func TestErrors(t *testing.T) {
 		"a bad port":       {"postgres://user:s3cret@127.0.0.1:s3cret/db", "cannot be read", ""},
 		"a bad escape":     {"postgres://user:s3cret%zz@127.0.0.1/db", "cannot be read", ""},
 		"a bad setting":    {"postgres://user:s3cret@127.0.0.1/db?sslmode=s3cret", "setting", ""},
+		"a second host":    {"postgres://user:s3cret@127.0.0.1:1,127.0.0.1:2/db", "store postgres://127.0.0.1:1/db cannot be reached: ", "runs"},
+		"a bad pack":       {"postgres://user:s3cret@127.0.0.1/db?pack=s3cret", "pack=", ""},
 		"a bad schema":     {"postgres://user:s3cret@127.0.0.1/db?schema=s3cret;--", "schema", ""},
 		"another kind":     {"mysql://user:s3cret@127.0.0.1/db", "cannot be read", ""},
 	} {

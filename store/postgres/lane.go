@@ -166,17 +166,17 @@ func (l *lane) observed(batch []*job) error {
 func (l *lane) persist(batch []*job) error {
 	began, sent, pause := time.Now(), false, firstPause
 	for {
-		reached, err := l.attempt(batch, sent)
-		if err == nil {
+		came, err := l.attempt(batch, sent)
+		switch {
+		case err == nil:
 			return nil
-		}
-		if reached && (definite(err) || !sent && !unanswered(err)) {
-			if deadlocked(err) {
-				return err
-			}
+		case came == answered && deadlocked(err) && !sent:
+			return err
+		case came == answered && (!sent || definite(err)):
 			return l.s.translate(err)
+		case came == unanswered:
+			sent = true
 		}
-		sent = sent || reached
 		limit := unreachableAfter
 		if sent {
 			limit = unknownAfter
@@ -198,31 +198,52 @@ func (l *lane) persist(batch []*job) error {
 	}
 }
 
-// attempt sends a batch once. It reports whether anything may have reached the server. again says that
-// the batch was sent before.
-func (l *lane) attempt(batch []*job, again bool) (reached bool, err error) {
+// An outcome says what is known after a batch was sent.
+type outcome int
+
+const (
+	unsent     outcome = iota // nothing of it has happened, and the next attempt may do better
+	unanswered                // it may have happened
+	answered                  // it has, or it has not, as the error says
+)
+
+// attempt sends a batch once. again says that the batch was sent before.
+func (l *lane) attempt(batch []*job, again bool) (came outcome, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin) // a job that was handed in is finished
 	defer cancel()
 	defer context.AfterFunc(l.s.closing, func() { time.AfterFunc(closeWithin, cancel) })()
 	if l.conn == nil || l.conn.IsClosed() {
 		if l.conn, err = l.s.connect(ctx); err != nil {
 			l.conn = nil
-			return false, err
+			return unsent, err
 		}
 	}
+	came = unanswered
 	defer func() {
-		switch {
-		case err == nil:
-		case code(err) == readOnly: // what it leads to is a standby now
+		if came != answered { // or this panics, and the connection is in the midst of something
 			l.conn.Close(ctx)
-			reached = false
-		case unanswered(err):
-			l.conn.Close(ctx)
-			reached = !pgconn.SafeToRetry(err)
 		}
 	}()
+	err = l.send(ctx, batch, again)
+	switch c := code(err); {
+	case err == nil || known(err):
+		came = answered
+	case c == readOnly: // what it leads to is a standby now
+		came = unsent
+	case lost(c) || c == "" && (broken(err) || l.conn.IsClosed()):
+		if pgconn.SafeToRetry(err) {
+			came = unsent
+		}
+	default:
+		came = answered
+	}
+	return came, err
+}
+
+// send sends a batch over the connection that there is.
+func (l *lane) send(ctx context.Context, batch []*job, again bool) (err error) {
 	if j := batch[0]; j.alone != nil {
-		return true, pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
+		return pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
 			if l.ordered {
 				if _, err := tx.Exec(ctx, inTurn, l.s.lock); err != nil {
 					return err
@@ -246,16 +267,16 @@ func (l *lane) attempt(batch []*job, again bool) (reached bool, err error) {
 		})
 	}
 	if err := l.conn.SendBatch(ctx, &send).Close(); err != nil {
-		return true, err
+		return err
 	}
 	for _, j := range batch {
 		if j.err = nil; !j.p.committed {
 			if j.err, err = j.p.refused(ctx, l.conn); err != nil {
-				return true, err
+				return err
 			}
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // inTurn waits until all transactions before it that are in order have ended.

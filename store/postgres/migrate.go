@@ -39,18 +39,21 @@ const oldest = 130000
 // Migrate brings a store up to date, makes it if there is none, and returns the names of the migrations
 // that were applied. Opening does the same. The errors are those of [Open].
 func Migrate(ctx context.Context, name string) ([]string, error) {
-	a, config, err := parse(name, Options{})
+	a, config, err := parse(name)
 	if err != nil {
 		return nil, err
 	}
-	applied, err := migrate(ctx, config, a)
+	applied, err := migrate(ctx, config, a, false)
 	if err != nil {
 		return applied, &OpenError{a.String(), (&Store{address: a}).translate(err)}
 	}
 	return applied, nil
 }
 
-func migrate(ctx context.Context, config *pgx.ConnConfig, a address) (applied []string, err error) {
+// errNone: there is no store in the schema.
+var errNone = errors.New("there is none")
+
+func migrate(ctx context.Context, config *pgx.ConnConfig, a address, existing bool) (applied []string, err error) {
 	config = config.Copy()
 	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
 		config.RuntimeParams[name] = "0" // it takes as long as it takes
@@ -71,8 +74,11 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, a address) (applied []
 	if err != nil {
 		return nil, err
 	}
-	if current, err := schemaVersion(ctx, conn); err != nil || current >= int64(len(names)) {
+	switch current, err := schemaVersion(ctx, conn); {
+	case err != nil || current >= int64(len(names)):
 		return nil, err
+	case current == 0 && existing:
+		return nil, errNone
 	}
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrating); err != nil { // it goes with the connection
 		return nil, err

@@ -2,7 +2,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -64,23 +63,22 @@ const remembered = 2048
 
 // Options say how a store is used. The zero value is fine.
 type Options struct {
-	// Program is what the server shows of the connections, such as dialai/1.2; empty means dialai.
-	Program string
 	// Observe is told of each transaction that writes: of how many commits, how long it took, and why
 	// it failed. It must not block; nil is told nothing.
 	Observe func(commits int, took time.Duration, err error)
-	// Plain stores the events of records as JSON, where they are packed else. Either is read.
-	Plain bool
+	// Existing refuses to make a store where there is none.
+	Existing bool
 }
 
 // Open opens the store at an address, postgres://USER:PASSWORD@HOST:PORT/DATABASE, made and migrated if
 // need be. What the address leaves out is read as psql does, from PGHOST, PGPASSWORD, PGPASSFILE and the
-// like. It is kept in the schema dialai, or the one that ?schema= names. No error shows a password.
+// like. It is kept in the schema dialai, or the one that ?schema= names; ?pack=off stores the events of
+// records as JSON, where they are packed else, and either is read. No error shows a password.
 //
 // It returns an *[OpenError] if the server cannot be reached, refuses the user, has no such database, or
 // keeps there what this program does not know.
 func Open(ctx context.Context, name string, o Options) (*Store, error) {
-	a, config, err := parse(name, o)
+	a, config, err := parse(name)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +95,7 @@ func Open(ctx context.Context, name string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(ctx context.Context) error {
-	if _, err := migrate(ctx, s.config, s.address); err != nil {
+	if _, err := migrate(ctx, s.config, s.address, s.options.Existing); err != nil {
 		return err
 	}
 	pool, err := pgxpool.ParseConfig("")
@@ -186,6 +184,3 @@ func (s *Store) meet(ctx context.Context, conn *pgx.Conn) error {
 	s.identity = identity
 	return nil
 }
-
-// program returns what the server shows of the connections.
-func (o *Options) program() string { return cmp.Or(o.Program, "dialai") }

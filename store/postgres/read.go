@@ -32,7 +32,10 @@ func query[T any](ctx context.Context, s *Store, row pgx.RowToFunc[T], text stri
 		if rows, err = s.readers.Query(ctx, text, args...); err == nil {
 			list, err = pgx.CollectRows(rows, row)
 		}
-		if err == nil || ctx.Err() != nil || !lost(code(err)) && (code(err) != "" || !broken(err)) || time.Since(began) > unreachableAfter || s.closing.Err() != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err == nil || !lost(code(err)) && (code(err) != "" || !broken(err)) || time.Since(began) > unreachableAfter || s.closing.Err() != nil {
 			return list, s.translate(err)
 		}
 		select {
@@ -116,7 +119,7 @@ func (s *Store) Load(ctx context.Context, programs *session.Programs, id special
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ok && v.session.Sequence >= at.sequence { // it is another one than the store has
+	if ok && v.session.Sequence == at.sequence { // it is another one than the store has
 		s.sessions.Delete(id)
 	}
 	s.remember(id, cached{at.row, folded})

@@ -198,7 +198,7 @@ func (a *App) openStore(ctx context.Context, name string, does Access) (closable
 	case err != nil:
 		return nil, err
 	case address != "":
-		s, err := a.OpenPostgres(ctx, address)
+		s, err := a.OpenPostgres(ctx, address, does)
 		if err != nil {
 			return nil, err // not a nil *postgres.Store
 		}
@@ -238,9 +238,9 @@ func (a *App) PostgresAddress() string {
 	return address
 }
 
-// OpenPostgres opens the store in a database of Postgres, which is made if there is none.
-func (a *App) OpenPostgres(ctx context.Context, address string) (*postgres.Store, error) {
-	return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction})
+// OpenPostgres opens the store in a database of Postgres. Who starts sessions makes one if there is none.
+func (a *App) OpenPostgres(ctx context.Context, address string, does Access) (*postgres.Store, error) {
+	return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Existing: does != Starts})
 }
 
 // Present returns an error if there is no store at a path.

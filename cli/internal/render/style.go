@@ -40,7 +40,7 @@ func StoreName(name string) string {
 	}
 	u, err := url.Parse(name)
 	if err != nil {
-		return "env"
+		return "postgres://…"
 	}
 	if u.User != nil {
 		u.User = url.User(u.User.Username())
