@@ -24,12 +24,13 @@ var ladder = map[string][]string{
 	"internal/jsontext":         {"exact"},
 	"internal/files":            {},
 	"internal/lru":              {},
+	"internal/wire":             {},
 	"internal/seal":             {"internal/files"},
 	"internal/deadline":         {},
 	"internal/expression":       {"internal/jsontext"},
 	"machine":                   {"internal/expression", "exact", "internal/jsontext"},
 	"specialist":                {"exact", "internal/jsontext", "machine"},
-	"internal/trust":            {"exact", "internal/jsontext", "machine", "specialist"},
+	"internal/trust":            {"exact", "internal/wire", "internal/jsontext", "machine", "specialist"},
 	"verdict":                   {"exact", "specialist"},
 	"internal/section":          {"exact", "internal/jsontext", "machine"},
 	"internal/text":             {"exact", "internal/jsontext", "machine"},
@@ -43,7 +44,7 @@ var ladder = map[string][]string{
 	"internal/lab/trial":        {"exact", "internal/trust"},
 	"session":                   {"internal/lru", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter"},
 	"internal/cases":            {"internal/expression", "internal/jsontext", "machine", "session", "specialist"},
-	"internal/lessons":          {"exact", "machine", "specialist", "internal/trust", "session"},
+	"internal/lessons":          {"exact", "internal/wire", "machine", "specialist", "internal/trust", "session"},
 	"internal/tenants":          {"internal/spend", "session", "specialist", "verdict"},
 	"internal/refusal":          {},
 	"internal/planning":         {"exact", "internal/cases", "internal/spend", "internal/refusal", "internal/trust", "internal/truth", "guard", "arbiter", "machine", "session", "specialist", "strategies"},
@@ -79,7 +80,7 @@ var ladder = map[string][]string{
 	"driver":                    {"control", "internal/lru", "specialist", "session", "runner"},
 	"store/internal/pack":       {},
 	"store/internal/projection": {"internal/trust", "machine", "session", "specialist"},
-	"store":                     {"control", "store/internal/pack", "store/internal/projection", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
+	"store":                     {"control", "store/internal/pack", "store/internal/projection", "internal/lessons", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
 	"store/storetest":           {"control", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
 	"internal/lab/backtest":     {"internal/collapse", "internal/planning", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "report"},
 	"internal/lab/simulate":     {"internal/planning", "exact", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
@@ -209,7 +210,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "internal/jsontext", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "control", "store/internal/pack", "store/internal/projection", "internal/graph"}
+var pure = []string{"exact", "internal/jsontext", "internal/wire", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "control", "store/internal/pack", "store/internal/projection", "internal/graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

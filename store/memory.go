@@ -38,6 +38,7 @@ type Memory struct {
 
 	mu        sync.RWMutex
 	lessons   []trust.Lesson
+	ledgers   []session.LedgerSnapshot // the newest first
 	machines  map[string]*memoryMachine
 	owners    map[string]bool
 	lastOwner int
@@ -92,7 +93,10 @@ type decided struct {
 	at specialist.Time
 }
 
-var _ session.Store = (*Memory)(nil)
+var (
+	_ session.Store        = (*Memory)(nil)
+	_ session.LedgerKeeper = (*Memory)(nil)
+)
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
