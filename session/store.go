@@ -107,21 +107,22 @@ type TrustStore interface {
 // process folds them from the beginning. Nothing follows from it: a store without is slower, and
 // whoever reads a snapshot ignores it unless its format and its place fit.
 type LedgerKeeper interface {
-	// KeepLedger keeps a snapshot, in the place of another at its place, and of all only the
-	// [LedgerSnapshots] with the highest places. It keeps no reference to it.
+	// KeepLedger keeps a snapshot, in the place of another of its scope at its place, and of all
+	// of its scope only the [LedgerSnapshots] with the highest places. It keeps no reference to it.
 	KeepLedger(ctx context.Context, s LedgerSnapshot) error
-	// LedgerSnapshots yields the snapshots that are kept, the highest place first, but none whose
-	// bytes are not those that were kept. They may be kept.
-	LedgerSnapshots(ctx context.Context) iter.Seq2[LedgerSnapshot, error]
+	// LedgerSnapshots yields the snapshots of a scope that are kept, the highest place first, but
+	// none whose bytes are not those that were kept. They may be kept.
+	LedgerSnapshots(ctx context.Context, scope string) iter.Seq2[LedgerSnapshot, error]
 }
 
-// LedgerSnapshots is how many snapshots of the ledger a store keeps.
+// LedgerSnapshots is how many snapshots of a scope a store keeps.
 const LedgerSnapshots = 3
 
-// A LedgerSnapshot is what all lessons up to a place were folded into.
+// A LedgerSnapshot is what lessons up to a place were folded into.
 type LedgerSnapshot struct {
-	Place  int64 // Lesson.Seq of the newest lesson; above 0
-	Format int   // of Body
+	Scope  string // which lessons: "" for all of them; else whoever keeps it knows
+	Place  int64  // Lesson.Seq of the newest lesson that was looked at; above 0
+	Format int    // of Body
 	Body   []byte
 }
 

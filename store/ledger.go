@@ -20,27 +20,27 @@ import (
 
 // ledgerHash is the hash of a snapshot.
 func ledgerHash(s session.LedgerSnapshot) session.Hash {
-	return session.Chain(session.Hash{}, fmt.Sprintf("ledger %d in format %d", s.Place, s.Format), s.Body)
+	return session.Chain(session.Hash{}, fmt.Sprintf("ledger %d of %q in format %d", s.Place, s.Scope, s.Format), s.Body)
 }
 
 // KeepLedger implements [session.LedgerKeeper].
 func (s *SQLite) KeepLedger(ctx context.Context, l session.LedgerSnapshot) error {
 	body, hash := pack.Block(l.Body), ledgerHash(l)
 	return s.out.do(&job{ctx: ctx, write: func(ctx context.Context) error {
-		_, err := s.stmts.keepLedger.ExecContext(ctx, l.Place, l.Format, body, hash[:])
+		_, err := s.stmts.keepLedger.ExecContext(ctx, l.Scope, l.Place, l.Format, body, hash[:])
 		if err == nil {
-			_, err = s.stmts.dropLedgers.ExecContext(ctx, session.LedgerSnapshots)
+			_, err = s.stmts.dropLedgers.ExecContext(ctx, l.Scope, session.LedgerSnapshots)
 		}
 		return err
 	}})
 }
 
 // LedgerSnapshots implements [session.LedgerKeeper].
-func (s *SQLite) LedgerSnapshots(ctx context.Context) iter.Seq2[session.LedgerSnapshot, error] {
+func (s *SQLite) LedgerSnapshots(ctx context.Context, scope string) iter.Seq2[session.LedgerSnapshot, error] {
 	return func(yield func(session.LedgerSnapshot, error) bool) {
-		var l session.LedgerSnapshot
+		l := session.LedgerSnapshot{Scope: scope}
 		var body, hash []byte
-		for err := range scan(s.read.QueryContext(ctx, `SELECT id, format, body, hash FROM ledger_snapshots ORDER BY id DESC`)).into(&l.Place, &l.Format, &body, &hash) {
+		for err := range scan(s.read.QueryContext(ctx, `SELECT place, format, body, hash FROM ledger_snapshots WHERE scope=? ORDER BY place DESC`, scope)).into(&l.Place, &l.Format, &body, &hash) {
 			if err == nil {
 				var damaged error
 				if l.Body, damaged = pack.Unblock(body); damaged != nil {
@@ -59,43 +59,35 @@ func (s *SQLite) LedgerSnapshots(ctx context.Context) iter.Seq2[session.LedgerSn
 
 // compareLedgers folds the lessons that the logs have, and holds snapshots against it.
 func (a *audit) compareLedgers(ctx context.Context) error {
+	var id int64
 	var l session.LedgerSnapshot
 	var body, hash []byte
-	stored := map[int64]session.LedgerSnapshot{}
-	err := each(a.all(ctx, "ledger_snapshots", []string{"format", "body", "hash"}, []any{&l.Place, &l.Format, &body, &hash}), func() (err error) {
+	var list []session.LedgerSnapshot
+	err := each(a.all(ctx, "ledger_snapshots", []string{"scope", "place", "format", "body", "hash"}, []any{&id, &l.Scope, &l.Place, &l.Format, &body, &hash}), func() (err error) {
 		if l.Body, err = pack.Unblock(body); err != nil {
-			return differs(inRows, "ledger_snapshots", "row %d cannot be read: %v", l.Place, err)
+			return differs(inRows, "ledger_snapshots", "row %d cannot be read: %v", id, err)
 		}
 		if want := ledgerHash(l); string(hash) != string(want[:]) {
-			return differs(inRows, "ledger_snapshots", "row %d is not what its hash says", l.Place)
+			return differs(inRows, "ledger_snapshots", "row %d is not what its hash says", id)
 		}
-		stored[l.Place] = l
+		list = append(list, l)
 		return nil
 	})
-	if err != nil || len(stored) == 0 || a.damaged() { // damaged logs have other lessons
+	if err != nil || len(list) == 0 || a.damaged() { // damaged logs have other lessons
 		return err
 	}
-	fold := lessons.NewFold()
-	for _, place := range slices.Sorted(maps.Keys(a.lessons)) {
-		x, err := trust.DecodeLesson([]byte(a.lessons[place]))
-		if err != nil {
-			return &session.CorruptError{What: fmt.Sprintf("lesson %d", place), Problem: err.Error()}
-		}
-		x.Seq = place
-		if err := fold.Learn(x); err != nil {
-			return err
-		}
-		if l, kept := stored[place]; kept && fold.Due() {
-			delete(stored, place)
-			if want := fold.Snapshot(); l.Format == want.Format && string(l.Body) != string(want.Body) {
-				return differs(inRows, "ledger_snapshots", "row %d is not what the lessons up to there come to", place)
+	wrong, err := lessons.Disprove(list, func(yield func(trust.Lesson, error) bool) {
+		for _, place := range slices.Sorted(maps.Keys(a.lessons)) {
+			x, err := trust.DecodeLesson([]byte(a.lessons[place]))
+			if x.Seq = place; !yield(x, err) || err != nil {
+				return
 			}
 		}
+	})
+	if wrong != nil {
+		return differs(inRows, "ledger_snapshots", "the snapshot at place %d of scope %q is not what the lessons up to there come to", wrong.Place, wrong.Scope)
 	}
-	for place := range stored {
-		return differs(inRows, "ledger_snapshots", "row %d is of a place at which no snapshot is made", place)
-	}
-	return nil
+	return err
 }
 
 // KeepLedger implements [session.LedgerKeeper].
@@ -103,17 +95,17 @@ func (m *Memory) KeepLedger(_ context.Context, l session.LedgerSnapshot) error {
 	l.Body = slices.Clone(l.Body)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ledgers = slices.DeleteFunc(m.ledgers, func(k session.LedgerSnapshot) bool { return k.Place == l.Place })
-	m.ledgers = append(m.ledgers, l)
-	slices.SortFunc(m.ledgers, func(a, b session.LedgerSnapshot) int { return cmp.Compare(b.Place, a.Place) })
-	m.ledgers = m.ledgers[:min(len(m.ledgers), session.LedgerSnapshots)]
+	kept := slices.DeleteFunc(m.ledgers[l.Scope], func(k session.LedgerSnapshot) bool { return k.Place == l.Place })
+	kept = append(kept, l)
+	slices.SortFunc(kept, func(a, b session.LedgerSnapshot) int { return cmp.Compare(b.Place, a.Place) })
+	m.ledgers[l.Scope] = kept[:min(len(kept), session.LedgerSnapshots)]
 	return nil
 }
 
 // LedgerSnapshots implements [session.LedgerKeeper].
-func (m *Memory) LedgerSnapshots(context.Context) iter.Seq2[session.LedgerSnapshot, error] {
+func (m *Memory) LedgerSnapshots(_ context.Context, scope string) iter.Seq2[session.LedgerSnapshot, error] {
 	m.mu.RLock()
-	kept := slices.Clone(m.ledgers)
+	kept := slices.Clone(m.ledgers[scope])
 	m.mu.RUnlock()
 	return func(yield func(session.LedgerSnapshot, error) bool) {
 		for _, l := range kept {

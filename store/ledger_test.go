@@ -47,7 +47,7 @@ func taught(t *testing.T, n int) *aStore {
 // snapshots returns what a store keeps of the ledger.
 func (a *aStore) snapshots(s *store.SQLite) (list []session.LedgerSnapshot) {
 	a.Helper()
-	for l, err := range s.LedgerSnapshots(a.ctx) {
+	for l, err := range s.LedgerSnapshots(a.ctx, "") {
 		a.ok(err)
 		list = append(list, l)
 	}
@@ -94,7 +94,7 @@ func TestLedgerIsProven(t *testing.T) {
 			{"in another format", other, "", false, 1},
 			{"with another body", good, `UPDATE ledger_snapshots SET body=zeroblob(9)`, true, 0},
 			{"with another format beside its hash", good, `UPDATE ledger_snapshots SET format=format+1`, true, 0},
-			{"at another place than its hash", good, `UPDATE ledger_snapshots SET id=id-1`, true, 0},
+			{"at another place than its hash", good, `UPDATE ledger_snapshots SET place=place-1`, true, 0},
 		} {
 			a.ok(s.WriterExec(`DELETE FROM ledger_snapshots`))
 			a.ok(s.KeepLedger(a.ctx, c.keep))

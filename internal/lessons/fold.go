@@ -1,10 +1,14 @@
 package lessons
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"maps"
+	"slices"
 
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/internal/wire"
@@ -93,10 +97,13 @@ func (f *Fold) Snapshot() session.LedgerSnapshot {
 	return session.LedgerSnapshot{Place: f.place, Format: Format, Body: c.Bytes()}
 }
 
+// errFormat is the error of a snapshot of another program.
+var errFormat = errors.New("it has another format")
+
 // read returns the fold that a snapshot was made of, or an error if it was written in another way.
 func read(s session.LedgerSnapshot) (*Fold, error) {
 	if s.Format != Format {
-		return nil, fmt.Errorf("it has format %d, and not %d", s.Format, Format)
+		return nil, errFormat
 	}
 	f, c := NewFold(), wire.NewReader(s.Body)
 	f.code(c)
@@ -131,7 +138,7 @@ func resume(ctx context.Context, s session.TrustStore) *Fold {
 	if !ok {
 		return NewFold()
 	}
-	for snapshot, err := range keeper.LedgerSnapshots(ctx) {
+	for snapshot, err := range keeper.LedgerSnapshots(ctx, "") {
 		if err != nil {
 			break // the lessons can be read, or tell why not
 		}
@@ -148,4 +155,70 @@ func ends(ctx context.Context, s session.TrustStore, place int64) bool {
 		return err == nil && x.Seq == place
 	}
 	return false
+}
+
+// Disprove returns one of the snapshots of a store that is not what its lessons, in their order,
+// come to; nil if there is none. Those of other formats are passed over. It takes as long as
+// learning all lessons, and those of states with snapshots of their own once more.
+func Disprove(list []session.LedgerSnapshot, all iter.Seq2[trust.Lesson, error]) (*session.LedgerSnapshot, error) {
+	fold, states := NewFold(), map[stateKey][]*proven{}
+	type claim struct {
+		*session.LedgerSnapshot
+		state *proven // nil if it is of all lessons
+	}
+	claims := map[int64][]claim{} // by place
+	for i := range list {
+		l := &list[i]
+		switch {
+		case l.Format != Format:
+			continue
+		case l.Scope == "":
+			claims[l.Place] = append(claims[l.Place], claim{l, nil})
+			continue
+		}
+		p, err := readProven(*l)
+		if err != nil {
+			return l, nil //nolint:nilerr // it is none that could have been made
+		}
+		k := slices.IndexFunc(states[p.stateKey], func(q *proven) bool { return q.after == p.after })
+		if k < 0 {
+			k = len(states[p.stateKey])
+			states[p.stateKey] = append(states[p.stateKey], &proven{stateKey: p.stateKey, after: p.after, now: trust.New()})
+		}
+		claims[l.Place] = append(claims[l.Place], claim{l, states[p.stateKey][k]})
+	}
+	for x, err := range all {
+		if err == nil {
+			err = fold.Learn(x)
+		}
+		if o := x.Outcome; err == nil && o != nil {
+			for _, p := range states[stateKey{o.Machine, o.State}] {
+				if err == nil && x.Seq > p.after {
+					err = p.learn(x)
+				}
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range claims[x.Seq] {
+			if p := c.state; p == nil && !fold.Due() || p != nil && x.Seq <= p.after || !bytes.Equal(c.Body, fold.at(p, x.Seq).Body) {
+				return c.LedgerSnapshot, nil
+			}
+		}
+		delete(claims, x.Seq)
+	}
+	for _, c := range claims { // there is no lesson at their place
+		return c[0].LedgerSnapshot, nil
+	}
+	return nil, nil
+}
+
+// at returns the snapshot of a state at a place; that of all lessons if p is nil.
+func (f *Fold) at(p *proven, place int64) session.LedgerSnapshot {
+	if p == nil {
+		return f.Snapshot()
+	}
+	p.place = place
+	return p.snapshot()
 }

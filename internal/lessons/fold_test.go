@@ -21,7 +21,8 @@ import (
 type kept struct {
 	session.TrustStore
 	lessons   []trust.Lesson
-	snapshots []session.LedgerSnapshot // the newest first
+	snapshots []session.LedgerSnapshot // of all lessons, the newest first
+	states    []session.LedgerSnapshot // of states; likewise
 	read      int
 	fail      int64 // the lesson that cannot be read; 0 for none
 }
@@ -46,14 +47,18 @@ func (k *kept) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson, e
 }
 
 func (k *kept) KeepLedger(_ context.Context, s session.LedgerSnapshot) error {
-	k.snapshots = append([]session.LedgerSnapshot{s}, k.snapshots...)
+	list := &k.snapshots
+	if s.Scope != "" {
+		list = &k.states
+	}
+	*list = append([]session.LedgerSnapshot{s}, *list...)
 	return nil
 }
 
-func (k *kept) LedgerSnapshots(context.Context) iter.Seq2[session.LedgerSnapshot, error] {
+func (k *kept) LedgerSnapshots(_ context.Context, scope string) iter.Seq2[session.LedgerSnapshot, error] {
 	return func(yield func(session.LedgerSnapshot, error) bool) {
-		for _, s := range k.snapshots {
-			if !yield(s, nil) {
+		for _, s := range slices.Concat(k.snapshots, k.states) {
+			if s.Scope == scope && !yield(s, nil) {
 				return
 			}
 		}
@@ -186,30 +191,117 @@ func TestReadGoesOn(t *testing.T) {
 	}
 }
 
-// TestSinceAndMarks: the marks of a state are those of its automatic decisions between two places.
-func TestSinceAndMarks(t *testing.T) {
-	k, f := some(200), lessons.New()
-	after, upTo := k.lessons[40].Seq, k.lessons[160].Seq
-	for range 2 { // the second time nothing is new
+// TestEvidence: the outcomes of a state between two places and what humans thought of its
+// automatic decisions are those that the lessons tell, from a snapshot or from the beginning.
+func TestEvidence(t *testing.T) {
+	k := some(2600)
+	for i := range k.lessons {
+		if o := k.lessons[i].Outcome; o != nil && i%20 == 0 {
+			o.Unasked, o.Truth = true, "b"
+		}
+	}
+	after, place := k.lessons[40].Seq, k.lessons[100].Seq
+	look := func(f *lessons.Follower, upTo int64) (said string) {
+		t.Helper()
 		l, marks, err := f.Since(t.Context(), k, "m0", "s0", after, upTo)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want []string
-		outcomes := 0
-		for _, x := range k.lessons[41:161] {
-			if o := x.Outcome; o != nil && o.Machine == "m0" && o.State == "s0" {
-				if outcomes++; o.Automatic && x.Seq > k.lessons[100].Seq {
-					want = append(want, o.Round)
+		text, err := json.Marshal(l.Candidates("m0", "s0", trust.Target{Share: exact.One / 2, Alpha: exact.One / 20, ClassShare: exact.One / 2, AnyRuling: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = fmt.Sprintf("%d outcomes, %s:", l.N("m0"), text)
+		for _, m := range marks.After(place) {
+			said += fmt.Sprintf(" %s %t %t %s", m.Round, m.Right, m.Unasked, m.Prob)
+		}
+		return said
+	}
+	slow := func(upTo int64) string {
+		l, marks := trust.New(), ""
+		for _, x := range k.lessons {
+			o := x.Outcome
+			if o == nil || o.Machine != "m0" || o.State != "s0" || x.Seq <= after || x.Seq > upTo {
+				continue
+			}
+			if err := l.Learn(x); err != nil {
+				t.Fatal(err)
+			}
+			if o.Automatic && x.Seq > place {
+				round := ""
+				if o.Unasked && o.Truth != o.Pick {
+					round = o.Round
 				}
+				marks += fmt.Sprintf(" %s %t %t %s", round, o.Truth == o.Pick, o.Unasked, exact.One)
 			}
 		}
-		var got []string
-		for _, m := range marks.After(k.lessons[100].Seq) {
-			got = append(got, m.Round)
+		text, err := json.Marshal(l.Candidates("m0", "s0", trust.Target{Share: exact.One / 2, Alpha: exact.One / 20, ClassShare: exact.One / 2, AnyRuling: true}))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !slices.Equal(got, want) || len(want) == 0 || l.N("m0") != int64(outcomes) {
-			t.Errorf("of %d outcomes, want %d, the marks are %v, want %v", l.N("m0"), outcomes, got, want)
+		return fmt.Sprintf("%d outcomes, %s:%s", l.N("m0"), text, marks)
+	}
+	f := lessons.New()
+	for _, i := range []int{900, 900, 1500, 2100, 1600, 2599} { // once it goes back
+		upTo := k.lessons[i].Seq
+		if got, want := look(f, upTo), slow(upTo); got != want {
+			t.Fatalf("up to lesson %d:\n%s\nwant\n%s", i, got, want)
+		}
+	}
+	if len(k.states) == 0 {
+		t.Fatal("no snapshot is kept")
+	}
+	k.read = 0
+	upTo := k.lessons[2599].Seq
+	if got, want := look(lessons.New(), upTo), slow(upTo); got != want || k.read > 1001 {
+		t.Errorf("from a snapshot, and %d lessons:\n%s\nwant\n%s", k.read, got, want)
+	}
+	after = k.lessons[60].Seq // evidence was archived: what is kept does not fit
+	if got, want := look(lessons.New(), upTo), slow(upTo); got != want {
+		t.Errorf("after another place:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestDisprove: snapshots that the lessons do not come to are found, of all lessons and of states.
+func TestDisprove(t *testing.T) {
+	k := some(2100)
+	state(t, lessons.New(), k)
+	for _, name := range []string{"s0", "s1"} {
+		if _, _, err := lessons.New().Since(t.Context(), k, "m0", name, 7, k.lessons[1700].Seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := func(list []trust.Lesson) iter.Seq2[trust.Lesson, error] {
+		return (&kept{lessons: list}).Lessons(t.Context(), 0)
+	}
+	right := slices.Concat(k.snapshots, k.states)
+	if wrong, err := lessons.Disprove(right, all(k.lessons)); wrong != nil || err != nil || len(right) != 3 {
+		t.Fatalf("of %d snapshots is said to be wrong: %+v (%v)", len(right), wrong, err)
+	}
+	other := slices.Clone(k.lessons)
+	o := *other[1005].Outcome // of m0, s0
+	if o.Truth, o.HumanID = "b", "somebody else"; o.Machine != "m0" || o.State != "s0" {
+		t.Fatal("it is of another state")
+	}
+	other[1005].Outcome = &o
+	for i := range right {
+		one := right[i]
+		wrong, err := lessons.Disprove([]session.LedgerSnapshot{one}, all(other))
+		if concerns := one.Scope != `"m0" "s1"`; (wrong != nil) != concerns || err != nil {
+			t.Errorf("with another lesson, snapshot %d of scope %q is said to be %v (%v)", i, one.Scope, wrong != nil, err)
+		}
+		one.Place++
+		if wrong, err := lessons.Disprove([]session.LedgerSnapshot{one}, all(k.lessons)); wrong == nil || err != nil {
+			t.Errorf("at another place, snapshot %d is said to be right (%v)", i, err)
+		}
+		one = right[i]
+		one.Scope = `"m1" "s0"`
+		if wrong, err := lessons.Disprove([]session.LedgerSnapshot{one}, all(k.lessons)); wrong == nil || err != nil {
+			t.Errorf("of another scope, snapshot %d is said to be right (%v)", i, err)
+		}
+		one.Format++
+		if wrong, err := lessons.Disprove([]session.LedgerSnapshot{one}, all(k.lessons)); wrong != nil || err != nil {
+			t.Errorf("of another format, snapshot %d is not passed over (%v)", i, err)
 		}
 	}
 }
@@ -234,6 +326,10 @@ func FuzzSnapshot(f *testing.F) {
 		}
 	}
 	body := fold.Snapshot().Body
+	if _, _, err := lessons.New().Since(f.Context(), k, "m0", "s0", 0, k.lessons[999].Seq); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(k.states[0].Body)
 	f.Add(body)
 	f.Add(body[:len(body)/2])
 	f.Add([]byte{})
@@ -242,6 +338,11 @@ func FuzzSnapshot(f *testing.F) {
 		k := &kept{lessons: k.lessons[999:], snapshots: []session.LedgerSnapshot{{Place: last, Format: lessons.Format, Body: data}}}
 		if _, place, err := lessons.New().Read(t.Context(), k); err == nil && place != last {
 			t.Errorf("the newest lesson is said to be %d, and not %d", place, last)
+		}
+		k.states = []session.LedgerSnapshot{{Scope: `"m0" "s0"`, Place: last, Format: lessons.Format, Body: data}}
+		if l, marks, err := lessons.New().Since(t.Context(), k, "m0", "s0", 0, last); err == nil {
+			l.N("m0")
+			marks.After(last / 2)
 		}
 	})
 }

@@ -3,12 +3,9 @@
 package lessons
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 )
@@ -57,71 +54,6 @@ func (f *Follower) Read(ctx context.Context, s session.TrustStore) (*trust.Ledge
 
 // A stateKey names a state of a machine.
 type stateKey struct{ machine, state string }
-
-// proven is the evidence for champions of one state.
-type proven struct {
-	after, place int64
-	now          *trust.Ledger
-	marks        Marks // only ever appended to, so that readers keep what they have
-}
-
-// Since returns a ledger of the outcomes of one state after a place, up to another, and the marks
-// of its automatic decisions.
-func (f *Follower) Since(ctx context.Context, s session.TrustStore, machineName, state string, after, upTo int64) (*trust.Ledger, Marks, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	key := stateKey{machineName, state}
-	p := f.proven[key]
-	if p == nil || p.after != after || p.place > upTo {
-		p = &proven{after: after, place: after, now: trust.New()}
-	}
-	next := *p
-	for x, err := range s.Lessons(ctx, p.place) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if x.Seq > upTo {
-			break
-		}
-		next.place = x.Seq
-		if o := x.Outcome; o == nil || o.Machine != machineName || o.State != state {
-			continue
-		}
-		if next.now == p.now {
-			next.now = p.now.Clone() // others may be reading
-		}
-		if err := next.now.Learn(x); err != nil {
-			return nil, nil, &session.CorruptError{What: "a lesson of state " + state, Problem: err.Error()}
-		}
-		next.note(x)
-	}
-	f.proven[key] = &next
-	return next.now, slices.Clip(next.marks), nil // what comes later is appended behind them
-}
-
-// A Mark is what a human thought of one automatic decision.
-type Mark struct {
-	seq            int64
-	Round          string
-	Right, Unasked bool
-	Prob           exact.Billionths // with which it was looked at
-}
-
-// Marks are those of one state, in the order of the lessons.
-type Marks []Mark
-
-// After returns the marks after a place.
-func (m Marks) After(place int64) Marks {
-	i, _ := slices.BinarySearchFunc(m, place+1, func(m Mark, seq int64) int { return cmp.Compare(m.seq, seq) })
-	return m[i:]
-}
-
-// note enters what a lesson says of an automatic decision.
-func (p *proven) note(x trust.Lesson) {
-	if o := x.Outcome; o.Automatic {
-		p.marks = append(p.marks, Mark{x.Seq, o.Round, o.Pick == o.Truth, o.Unasked, cmp.Or(o.SamplingProb, exact.One)})
-	}
-}
 
 // Calibration returns the calibration of a machine, of the lessons that Read has read; of one of
 // its states if state is not "".
