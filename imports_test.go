@@ -22,6 +22,7 @@ const module = "github.com/dialai/dialai"
 var ladder = map[string][]string{
 	"exact":                      {},
 	"internal/jsontext":          {"exact"},
+	"internal/wire":              {},
 	"internal/files":             {},
 	"internal/pgtest":            {},
 	"internal/lru":               {},
@@ -30,7 +31,7 @@ var ladder = map[string][]string{
 	"internal/expression":        {"internal/jsontext"},
 	"machine":                    {"internal/expression", "exact", "internal/jsontext"},
 	"specialist":                 {"exact", "internal/jsontext", "machine"},
-	"internal/trust":             {"exact", "internal/jsontext", "machine", "specialist"},
+	"internal/trust":             {"exact", "internal/wire", "internal/jsontext", "machine", "specialist"},
 	"verdict":                    {"exact", "specialist"},
 	"internal/section":           {"exact", "internal/jsontext", "machine"},
 	"internal/text":              {"exact", "internal/jsontext", "machine"},
@@ -44,7 +45,7 @@ var ladder = map[string][]string{
 	"internal/lab/trial":         {"exact", "internal/trust"},
 	"session":                    {"internal/lru", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter"},
 	"internal/cases":             {"internal/expression", "internal/jsontext", "machine", "session", "specialist"},
-	"internal/lessons":           {"exact", "machine", "specialist", "internal/trust", "session"},
+	"internal/lessons":           {"exact", "internal/wire", "machine", "specialist", "internal/trust", "session"},
 	"internal/tenants":           {"internal/spend", "session", "specialist", "verdict"},
 	"internal/refusal":           {},
 	"internal/planning":          {"exact", "internal/cases", "internal/spend", "internal/refusal", "internal/trust", "internal/truth", "guard", "arbiter", "machine", "session", "specialist", "strategies"},
@@ -82,7 +83,7 @@ var ladder = map[string][]string{
 	"store/internal/fold":        {"session", "specialist", "store/internal/pack"},
 	"store/internal/groupcommit": {},
 	"store/internal/projection":  {"internal/trust", "machine", "session", "specialist"},
-	"store":                      {"control", "store/internal/fold", "store/internal/groupcommit", "store/internal/pack", "store/internal/projection", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
+	"store":                      {"control", "store/internal/fold", "store/internal/groupcommit", "store/internal/pack", "store/internal/projection", "internal/lessons", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
 	"store/postgres":             {"exact", "internal/lru", "internal/trust", "machine", "session", "specialist", "store", "store/internal/fold", "store/internal/groupcommit", "store/internal/pack", "store/internal/projection"},
 	"store/storetest":            {"control", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
 	"internal/lab/backtest":      {"internal/collapse", "internal/planning", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "report"},
@@ -214,7 +215,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "internal/jsontext", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "control", "store/internal/pack", "store/internal/projection", "internal/graph"}
+var pure = []string{"exact", "internal/jsontext", "internal/wire", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "control", "store/internal/pack", "store/internal/projection", "internal/graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

@@ -103,6 +103,29 @@ type TrustStore interface {
 	Decided(ctx context.Context, machineName string) iter.Seq2[DecisionRef, error]
 }
 
+// A LedgerKeeper is a store that also keeps what lessons were folded into, so that not every
+// process folds them from the beginning. Nothing follows from it: a store without is slower, and
+// whoever reads a snapshot ignores it unless its format and its place fit.
+type LedgerKeeper interface {
+	// KeepLedger keeps a snapshot, in the place of another of its scope at its place, and of all
+	// of its scope only the [LedgerSnapshots] with the highest places. It keeps no reference to it.
+	KeepLedger(ctx context.Context, s LedgerSnapshot) error
+	// LedgerSnapshots yields the snapshots of a scope that are kept, the highest place first, but
+	// none whose bytes are not those that were kept. They may be kept.
+	LedgerSnapshots(ctx context.Context, scope string) iter.Seq2[LedgerSnapshot, error]
+}
+
+// LedgerSnapshots is how many snapshots of a scope a store keeps.
+const LedgerSnapshots = 3
+
+// A LedgerSnapshot is what lessons up to a place were folded into.
+type LedgerSnapshot struct {
+	Scope  string // which lessons: "" for all of them; else whoever keeps it knows
+	Place  int64  // Lesson.Seq of the newest lesson that was looked at; above 0
+	Format int    // of Body
+	Body   []byte
+}
+
 // A HistoryStore lets the past of many sessions be read as one.
 type HistoryStore interface {
 	// Log yields the records of all sessions of a machine in commit order, those

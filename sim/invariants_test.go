@@ -30,6 +30,7 @@ const (
 	limitHolds    = "hard limit"
 	quotaHolds    = "quota"
 	storeVerifies = "the store verifies"
+	ledgerKept    = "a ledger that is read goes on as it was written"
 )
 
 // each are the invariants of a record, checked as soon as it is durable.

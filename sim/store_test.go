@@ -6,6 +6,8 @@ import (
 	"iter"
 	"path/filepath"
 
+	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/internal/wire"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
@@ -83,6 +85,7 @@ func (f flipped) Records(ctx context.Context, id specialist.SessionID, from int6
 
 // verify has the file of the store verify itself, once everybody is done.
 func (w *world) verify() {
+	w.rememberLessons()
 	if w.file == nil {
 		return
 	}
@@ -91,4 +94,46 @@ func (w *world) verify() {
 		w.fail(storeVerifies, "%v (%v)", report.Difference, err)
 	}
 	w.count("files verified")
+}
+
+// rememberLessons has a ledger written down after half of what the world was taught, read, and
+// taught the rest.
+func (w *world) rememberLessons() {
+	whole, read := trust.New(), trust.New()
+	var list []trust.Lesson
+	for x, err := range w.base.Lessons(context.Background(), 0) {
+		if err == nil {
+			err = whole.Learn(x)
+		}
+		if err != nil {
+			w.fail(ledgerKept, "lesson %d: %v", x.Seq, err)
+			return
+		}
+		list = append(list, x)
+	}
+	half := trust.New()
+	for i, x := range list {
+		if i == len(list)/2 {
+			c := wire.NewReader(written(half))
+			if read.Code(c); c.Close() != nil {
+				w.fail(ledgerKept, "after %d lessons what was written cannot be read: %v", i, c.Close())
+				return
+			}
+			half = read
+		}
+		if !w.mutation.is("snapshot lacks a lesson") || i != len(list)/2-1 {
+			_ = half.Learn(x) // whole has learned it
+		}
+	}
+	if !bytes.Equal(written(half), written(whole)) {
+		w.fail(ledgerKept, "read after half of %d lessons, the ledger comes to something else", len(list))
+	}
+	w.count("ledgers remembered")
+}
+
+// written returns a ledger as it is written down.
+func written(l *trust.Ledger) []byte {
+	c := wire.NewWriter()
+	l.Code(c)
+	return c.Bytes()
 }

@@ -33,6 +33,7 @@ type statements struct {
 	rosterHead, insertRoster                     *sql.Stmt
 	auditHead, insertAudit                       *sql.Stmt
 	agentHead, insertAgentEvent                  *sql.Stmt
+	keepLedger, dropLedgers                      *sql.Stmt
 }
 
 func (st *statements) prepare(p *preparer) {
@@ -58,6 +59,8 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.agentHead, `SELECT s.id, coalesce(a.seq, 0), a.hash FROM sessions s LEFT JOIN agent_log a ON a.session=s.id
 		WHERE s.session_id=? ORDER BY a.seq DESC LIMIT 1`)
 	p.prepare(&st.insertAgentEvent, insert("agent_log", agentColumns))
+	p.prepare(&st.keepLedger, `INSERT OR REPLACE INTO ledger_snapshots (scope, place, format, body, hash) VALUES (?,?,?,?,?)`)
+	p.prepare(&st.dropLedgers, `DELETE FROM ledger_snapshots WHERE scope=?1 AND place NOT IN (SELECT place FROM ledger_snapshots WHERE scope=?1 ORDER BY place DESC LIMIT ?2)`)
 	p.prepare(&st.insertRoster, insert("roster_log", projection.RosterColumns))
 }
 

@@ -9,6 +9,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/pack"
 )
@@ -136,4 +137,21 @@ func (o ArchiveOptions) AfterStep(f func(step string) error) ArchiveOptions {
 func (o ArchiveOptions) InBatches(n int) ArchiveOptions {
 	o.batch = n
 	return o
+}
+
+// InsertLessons writes so many lessons, from place 1 on, that no log has.
+func (s *SQLite) InsertLessons(n int, lesson func(i int) trust.Lesson) error {
+	return s.out.do(&job{ctx: context.Background(), write: func(context.Context) error {
+		for i := range n {
+			x := lesson(i)
+			text, err := x.Encode()
+			if err == nil {
+				_, err = s.stmts.insertLesson.exec(int64(i)+1, string(text))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
 }

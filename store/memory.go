@@ -38,6 +38,7 @@ type Memory struct {
 
 	mu        sync.RWMutex
 	lessons   []trust.Lesson
+	ledgers   map[string][]session.LedgerSnapshot // by scope, the newest first
 	machines  map[string]*memoryMachine
 	owners    map[string]bool
 	lastOwner int
@@ -92,7 +93,10 @@ type decided struct {
 	at specialist.Time
 }
 
-var _ session.Store = (*Memory)(nil)
+var (
+	_ session.Store        = (*Memory)(nil)
+	_ session.LedgerKeeper = (*Memory)(nil)
+)
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
@@ -104,7 +108,7 @@ func NewMemory() *Memory {
 // NewSeededMemory returns an empty store with a known secret: for simulations, in
 // which the same has to be drawn again.
 func NewSeededMemory(secret [32]byte) *Memory {
-	m := &Memory{machines: map[string]*memoryMachine{}, owners: map[string]bool{}, secret: secret}
+	m := &Memory{ledgers: map[string][]session.LedgerSnapshot{}, machines: map[string]*memoryMachine{}, owners: map[string]bool{}, secret: secret}
 	for i := range m.shards {
 		m.shards[i].cells = map[specialist.SessionID]*cell{}
 	}

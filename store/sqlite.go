@@ -30,7 +30,10 @@ type SQLite struct {
 	plain    bool                 // events are stored as JSON
 }
 
-var _ session.Store = (*SQLite)(nil)
+var (
+	_ session.Store        = (*SQLite)(nil)
+	_ session.LedgerKeeper = (*SQLite)(nil)
+)
 
 // SQLiteOptions say how a file is opened. The zero value is fine.
 type SQLiteOptions struct {

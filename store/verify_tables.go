@@ -13,7 +13,7 @@ import (
 
 // The third layer of Verify: each column of each table that follows from logs and
 // definitions, held to what verify_logs.go has found: sessions, alignments, exemplars,
-// lessons, gaps. Whatever differs here rebuild can repair, so each check ends at its
+// lessons, gaps, snapshots. Whatever differs here rebuild can repair, so each check ends at its
 // first difference. Rows are read without an index, so that a damaged one hides none,
 // and counted, so that one that is missing or too many is found as well.
 //
@@ -31,6 +31,7 @@ func (a *audit) following() []check {
 		{inRows, "exemplars", a.compareExemplars},
 		{inRows, "lessons", a.compareLessons},
 		{inRows, "gaps", a.compareGaps},
+		{inRows, "ledger_snapshots", a.compareLedgers},
 	}
 }
 

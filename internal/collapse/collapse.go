@@ -57,14 +57,15 @@ func New(ctx context.Context, from Sources, here *planning.State, e *arbiter.Evi
 	} else {
 		v.Tau = e.Ledger.N(q.Machine) >= trust.CalibratedFrom
 	}
-	if v.Outcomes, err = from.Lessons.Since(ctx, from.Store, q.Machine, q.State, c.Archived, e.Place); err != nil {
+	var marks lessons.Marks
+	if v.Outcomes, marks, err = from.Lessons.Since(ctx, from.Store, q.Machine, q.State, c.Archived, e.Place); err != nil {
 		return nil, err
 	}
 	if v.secret, err = from.Store.Secret(ctx); err != nil {
 		return nil, err
 	}
 	if c.Certificate != nil {
-		v.Champion, err = from.champion(ctx, here, c)
+		v.Champion, err = from.champion(ctx, c, marks.After(c.Place))
 	}
 	return v, err
 }
@@ -79,10 +80,9 @@ func certificateKey(secret []byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(mac.Sum(nil))
 }
 
-// champion returns what was seen of the champion since it was promoted.
-func (from *Sources) champion(ctx context.Context, here *planning.State, c session.Collapse) (trust.Champion, error) {
+// champion returns what was seen of the champion, by what humans thought since it was promoted.
+func (from *Sources) champion(ctx context.Context, c session.Collapse, marks lessons.Marks) (trust.Champion, error) {
 	ch := trust.Champion{Certificate: *c.Certificate, Failures: c.Failures}
-	marks := from.Lessons.Marks(here.Question.Machine, here.State.Name, c.Place)
 	var overruled []string
 	var seen float64
 	for _, m := range marks {

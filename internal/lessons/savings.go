@@ -12,10 +12,14 @@ import (
 // so every process, and whoever replays the log, comes to the same.
 type look struct {
 	outcomes int64
-	ledger   *trust.Ledger // never changed
+	ledger   *trust.Ledger // of the machine alone; never changed
 
 	mu    sync.Mutex
 	known map[lookKey]trust.Savings
+}
+
+func newLook(outcomes int64, l *trust.Ledger) *look {
+	return &look{outcomes: outcomes, ledger: l, known: map[lookKey]trust.Savings{}}
 }
 
 // A lookKey is what savings depend on besides the ledger.
@@ -30,7 +34,10 @@ type lookKey struct {
 // machine that was replayed: 0 as long as there were too few.
 func (f *Follower) Savings(q *trust.Question, tau exact.Billionths) (s trust.Savings, outcomes int64) {
 	f.mu.Lock()
-	k := f.looks[q.Machine]
+	var k *look
+	if f.now != nil {
+		k = f.now.looks[q.Machine]
+	}
 	f.mu.Unlock()
 	if k == nil {
 		return s, 0

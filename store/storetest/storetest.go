@@ -48,6 +48,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"book", testBook},
 		{"exemplars newest N", testExemplars},
 		{"lessons in commit order", testLessons},
+		{"snapshots of the ledger", testLedgerSnapshots},
 		{"reviews", testReviews},
 		{"rulings taken back", testRetracted},
 		{"adoptions", testAdoptions},

@@ -103,6 +103,46 @@ func testLessons(t *testing.T, m Maker) {
 	}
 }
 
+// testLedgerSnapshots: of what is kept the three with the highest places are left, the highest
+// first, whoever reads them; a store that keeps none passes.
+func testLedgerSnapshots(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	keeper, ok := b.store.(session.LedgerKeeper)
+	if !ok {
+		t.Skip("the store keeps no snapshots of the ledger")
+	}
+	if none := all(b, keeper.LedgerSnapshots(b.ctx, "")); len(none) != 0 {
+		t.Fatalf("a new store keeps %d", len(none))
+	}
+	body := []byte("body")
+	for _, place := range []int64{2000, 4000, 1000, 5000, 3000, 4000} {
+		body[0] = byte(place / 1000)
+		for _, scope := range []string{"", "a scope"} {
+			b.ok(keeper.KeepLedger(b.ctx, session.LedgerSnapshot{Scope: scope, Place: place + int64(len(scope)), Format: len(body) + int(place), Body: body}))
+		}
+		body[0] = 0 // the store keeps no reference to it
+		body = append(body, "\x00 and more"...)
+	}
+	for range 2 {
+		var got []string
+		for _, scope := range []string{"", "a scope", "another"} {
+			for _, l := range all(b, keeper.LedgerSnapshots(b.ctx, scope)) {
+				got = append(got, fmt.Sprintf("%s%d %d %d %d", l.Scope, l.Place, l.Format-int(l.Place)+len(scope), len(l.Body), l.Body[0]))
+				clear(l.Body) // it may be kept, and is the reader's
+			}
+		}
+		want := []string{"5000 34 34 5", "4000 54 54 4", "3000 44 44 3", "a scope5007 34 34 5", "a scope4007 54 54 4", "a scope3007 44 44 3"}
+		if !slices.Equal(got, want) {
+			t.Fatalf("of six snapshots of each scope are kept %v, want %v", got, want)
+		}
+		b.open(m)
+		keeper = b.store.(session.LedgerKeeper)
+	}
+	for range keeper.LedgerSnapshots(b.ctx, "") {
+		break // a reader may stop at any time
+	}
+}
+
 // reviewed is a machine whose every automatic decision is audited.
 const reviewed = `{"machineName":"reviewed","initialState":"open","goalState":"done","states":{"open":{"transitions":{"finish":"done","again":"open"}},"done":{}},
 	"specialists":[{"role":"proposer","specialistId":"human","isHuman":true},{"role":"proposer","specialistId":"p","strategyFnName":"firstAvailable"},

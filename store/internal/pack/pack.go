@@ -39,6 +39,22 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("it is packed in form %d, which a newer version of dialai has written; update the program", e.Codec)
 }
 
+// Block returns data as a block of S2 of its own: for what is no record, and has nothing in common
+// with the dictionary.
+func Block(data []byte) []byte { return s2.Encode(nil, data) }
+
+// Unblock returns what Block was given. It refuses what says that it has more than [Largest] bytes.
+func Unblock(stored []byte) ([]byte, error) {
+	n, err := s2.DecodedLen(stored)
+	if err == nil && n > Largest {
+		err = fmt.Errorf("it says that it has %d bytes, more than %d", n, Largest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s2.Decode(nil, stored)
+}
+
 // Append appends the events of a record, a JSON array, as they are stored. The result does not share
 // memory with events.
 func Append(dst, events []byte) []byte {

@@ -23,7 +23,8 @@
 // Write a package below store, such as store/postgres, that implements [session.Store]: its tables have the columns
 // of tables.go (store/migrations says what each holds), Commit writes the rows of Of, and
 // the other methods read them, as store/commit.go and store/read*.go do for SQLite. Then
-// hold it against storetest.Run. A driver that a server is to use also implements
+// hold it against storetest.Run. A driver that is also a [session.LedgerKeeper] (store/ledger.go)
+// spares its processes the fold of all lessons. One that a server is to use also implements
 // [control.Store], and passes storetest.RunControl.
 package projection
 
