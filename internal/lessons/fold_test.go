@@ -191,6 +191,34 @@ func TestReadGoesOn(t *testing.T) {
 	}
 }
 
+// TestReadersKeepTheirLedger: what is learned later does not change what was handed out.
+func TestReadersKeepTheirLedger(t *testing.T) {
+	k, f := some(40), lessons.New()
+	later := k.lessons[20:]
+	k.lessons = k.lessons[:20]
+	first, _, err := f.Read(t.Context(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := first.N("m0")
+	since := func() *trust.Ledger {
+		l, _, err := f.Since(t.Context(), k, "m0", "s0", 0, k.lessons[len(k.lessons)-1].Seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	evidence := since()
+	known := evidence.N("m0")
+	k.lessons = append(k.lessons, later...)
+	if next, _, err := f.Read(t.Context(), k); err != nil || next.N("m0") <= n || first.N("m0") != n {
+		t.Errorf("there were %d outcomes, now there are %d, and whoever read before has %d (%v)", n, next.N("m0"), first.N("m0"), err)
+	}
+	if now := since(); now.N("m0") <= known || evidence.N("m0") != known {
+		t.Errorf("there were %d outcomes of the state, now there are %d, and whoever read before has %d", known, now.N("m0"), evidence.N("m0"))
+	}
+}
+
 // TestEvidence: the outcomes of a state between two places and what humans thought of its
 // automatic decisions are those that the lessons tell, from a snapshot or from the beginning.
 func TestEvidence(t *testing.T) {
@@ -255,6 +283,9 @@ func TestEvidence(t *testing.T) {
 	upTo := k.lessons[2599].Seq
 	if got, want := look(lessons.New(), upTo), slow(upTo); got != want || k.read > 1001 {
 		t.Errorf("from a snapshot, and %d lessons:\n%s\nwant\n%s", k.read, got, want)
+	}
+	if got, want := look(lessons.New(), k.lessons[500].Seq), slow(k.lessons[500].Seq); got != want {
+		t.Errorf("up to a place before the snapshot:\n%s\nwant\n%s", got, want)
 	}
 	after = k.lessons[60].Seq // evidence was archived: what is kept does not fit
 	if got, want := look(lessons.New(), upTo), slow(upTo); got != want {
