@@ -126,10 +126,11 @@ func (h *hunt) aim(rng *rand.Rand) time.Duration {
 }
 
 func (h *hunt) learn(committed bool) {
+	step := max(3*time.Millisecond, h.delay/8) // on a computer that is busy everything comes later
 	if committed {
-		h.delay, h.after = h.delay-3*time.Millisecond, h.after+1
+		h.delay, h.after = h.delay-step, h.after+1
 	} else {
-		h.delay, h.before = h.delay+3*time.Millisecond, h.before+1
+		h.delay, h.before = h.delay+step, h.before+1
 	}
 	h.delay = max(h.delay, time.Millisecond)
 }
