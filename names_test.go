@@ -81,6 +81,7 @@ var offered = map[string]string{
 	"desk/desktest.Main":     "the tests of the desk",
 	"desk/desktest.Open":     "the tests of the desk",
 	"desk/desktest.OpenIn":   "the tests of the desk",
+	"desk/desktest.Program":  "the tests of the desk, and those of whole programs",
 	"desk/desktest.Proposed": "the tests of the desk",
 	"desk/desktest.Reason":   "the tests of the desk",
 	"desk/desktest.Serve":    "the tests of the desk",
