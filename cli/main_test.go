@@ -85,7 +85,20 @@ func waits(ctx context.Context, _ specialist.Question) (specialist.Answer, error
 //	named FILE STORE ID...      starts sessions with these ids
 //
 // A line after [here] holds where commands work on the store itself, and not at a server.
-func TestScript(t *testing.T) { testscript.Run(t, scripts()) }
+func TestScript(t *testing.T) {
+	all, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := scripts()
+	p.Dir = ""
+	for i, path := range all {
+		if i%everyScript == everyScript-1 {
+			p.Files = append(p.Files, path)
+		}
+	}
+	testscript.Run(t, p)
+}
 
 func scripts() testscript.Params {
 	return testscript.Params{

@@ -5,7 +5,7 @@ import type { StreamEvent } from './sse';
 
 // How a tab follows streams: by the shared worker, or without one by a tab that leads.
 
-type Follower = { event: (e: StreamEvent) => void; reset: () => void };
+type Follower = { event: (e: StreamEvent) => void; reset: () => void; open?: () => void };
 
 class Live {
   state = $state<State>('connecting'); // of all that are followed, what is worth knowing
@@ -33,9 +33,9 @@ class Live {
     } else this.#say({ kind: 'hello', token });
   }
 
-  /** Follows a stream until what it returns is called. */
-  follow(topic: string, event: (e: StreamEvent) => void, reset: () => void): () => void {
-    const follower = { event, reset };
+  /** Follows a stream until what it returns is called. What happens before it is open is not told. */
+  follow(topic: string, event: (e: StreamEvent) => void, reset: () => void, open?: () => void): () => void {
+    const follower = { event, reset, open };
     const list = this.#followers.get(topic) ?? new Set();
     this.#followers.set(topic, list.add(follower));
     if (this.#say && heard.token !== this.#token) this.begin(heard.token, this.#signedOut); // the old one would sign out again
@@ -67,6 +67,7 @@ class Live {
     for (const f of this.#followers.get(tell.topic) ?? []) {
       if (tell.kind === 'event') f.event(tell.event);
       else if (tell.kind === 'reset') f.reset();
+      else if (tell.state === 'live') f.open?.();
     }
   };
 

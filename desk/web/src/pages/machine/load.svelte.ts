@@ -16,11 +16,11 @@ export const tab = $state({ busy: 0, seq: 0, at: 0, news: false });
 const all = new Set<Loaded<unknown>>();
 const count = (): void => void (tab.news = [...all].some((l) => l.waiting));
 
-/** Looks for other figures whenever something happens, until what it returns is called. */
+/** Looks for other figures whenever something happens, and once it is told of that, until what it returns is called. */
 export function follow(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const heard = () => (timer ??= setTimeout(() => ((timer = undefined), all.forEach((l) => void l.look())), pause));
-  const stop = live.follow('/v1/events?payload=none', heard, heard);
+  const stop = live.follow('/v1/events?payload=none', heard, heard, heard);
   return () => {
     stop();
     clearTimeout(timer);
