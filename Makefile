@@ -2,6 +2,7 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 10s
+FUZZPART   ?= 0/1
 SEEDS      ?= 10000
 FIRST      ?= 1
 TOOLS      ?= $(CURDIR)/.tools
@@ -34,8 +35,8 @@ tools: $(TOOLS)/staticcheck
 $(TOOLS)/staticcheck:
 	GOBIN=$(TOOLS) go install $(STATICCHECK)
 
-fuzz: ## run every fuzz target for FUZZTIME each
-	./.ci/fuzz $(FUZZTIME)
+fuzz: ## run every fuzz target for FUZZTIME each, or those of FUZZPART, such as 0/4
+	./.ci/fuzz $(FUZZTIME) $(FUZZPART)
 
 generate: ## write everything that is generated
 	go generate ./...
