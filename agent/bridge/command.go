@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/agent"
@@ -135,14 +136,14 @@ func shown(name string) string {
 // id reads the id of a session. One that is wrong is not given back.
 func (m members) id() string {
 	id := m.some("id")
-	if id != "" && !idPattern.MatchString(id) {
+	if id != "" && !idPattern().MatchString(id) {
 		m.fail("id", "must have up to 128 letters, digits and . _ : @ -")
 		return ""
 	}
 	return id
 }
 
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9._:@-]{1,128}$`)
+var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:@-]{1,128}$`) })
 
 // take carries a command out, or answers why not.
 func (b *bridge) take(c command) {
@@ -172,13 +173,13 @@ func (b *bridge) take(c command) {
 func readMessage(m members) action {
 	msg := agent.Message{Content: m.some("content"), Deliver: agent.Delivery(m.oneOf("deliver", string(agent.Steer), string(agent.After), string(agent.Now)))}
 	msg.ID = m.text("msg_id")
-	if msg.ID != "" && !uuidPattern.MatchString(msg.ID) {
+	if msg.ID != "" && !uuidPattern().MatchString(msg.ID) {
 		m.fail("msg_id", "must be a UUID")
 	}
 	return func(b *bridge, s *session, c command) { b.send(s, c, msg) }
 }
 
-var uuidPattern = regexp.MustCompile(`^(?i)[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`)
+var uuidPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i)[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`) })
 
 func readInterrupt(members) action {
 	return func(b *bridge, s *session, c command) { b.answer(s, c, s.live.Interrupt(now), nil) }

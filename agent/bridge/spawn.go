@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/dialai/dialai/agent"
 )
@@ -95,7 +96,7 @@ func (m members) tools() (list []agent.Tool) {
 	defined := map[string]agent.Tool{summon: summonTool}
 	for _, t := range m.objects("tools") {
 		name := t.some("name")
-		if _, is := defined[name]; is || name == decide || !toolPattern.MatchString(name) {
+		if _, is := defined[name]; is || name == decide || !toolPattern().MatchString(name) {
 			t.fail("name", "must be of up to 64 letters, digits, _ and -, and no name that is taken")
 		}
 		defined[name] = agent.Tool{Name: name, Description: t.text("description"), InputSchema: t.schema("input_schema")}
@@ -115,7 +116,7 @@ func (m members) tools() (list []agent.Tool) {
 	return list
 }
 
-var toolPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var toolPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
 // spawn opens a session.
 func (b *bridge) spawn(c command, sp spawning) {
