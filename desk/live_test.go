@@ -24,18 +24,14 @@ func TestTabsWithoutWorker(t *testing.T) {
 	for _, p := range pages {
 		p.Says("1 new")
 	}
-	if n := streams(t, s); n != 1 {
-		t.Errorf("the server has %d streams open for three tabs", n)
-	}
+	oneStream(t, s, "for three tabs")
 	pages[0].Expect("405 /favicon.ico")
 	desktest.Eval[bool](pages[0], `(location.href = "/openapi.json", true)`) // it was the first, and leads
 	s.Starts(desktest.Alone, 1)
 	for _, p := range pages[1:] { // they have heard it, or looked anew
 		p.Wait(`document.querySelector("header nav .count")?.innerText === "2"`)
 	}
-	if n := streams(t, s); n != 1 {
-		t.Errorf("the server has %d streams open for two tabs, where the first of three has closed", n)
-	}
+	oneStream(t, s, "for two tabs, where the first of three has closed")
 }
 
 // TestWrongClock: ages go by the server's clock, however wrong that of the browser's computer is.
