@@ -15,6 +15,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pressly/goose/v3"
 
@@ -158,18 +159,7 @@ func ran(ctx context.Context, db querier, all []migration, current int) ([]migra
 // checkSchema returns a SchemaError unless the tables and indexes of a file are those
 // that the migrations make, by what a reading of their texts leaves.
 func checkSchema(ctx context.Context, q querier, made []migration, read func(text string) string) error {
-	scratch, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		return err
-	}
-	defer scratch.Close()
-	scratch.SetMaxOpenConns(1) // each connection would have a database of its own
-	for _, m := range made {
-		if _, err := scratch.ExecContext(ctx, m.up); err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
-		}
-	}
-	want, err := objects(ctx, scratch, read)
+	want, err := schemaOf(ctx, made)
 	if err != nil {
 		return err
 	}
@@ -181,8 +171,8 @@ func checkSchema(ctx context.Context, q querier, made []migration, read func(tex
 		switch has, ok := got[name]; {
 		case !ok:
 			return &SchemaError{int64(len(made)), name, "is missing"}
-		case has != text:
-			return &SchemaError{int64(len(made)), name, fmt.Sprintf("is %s instead of %s", has, text)}
+		case has != read(text):
+			return &SchemaError{int64(len(made)), name, fmt.Sprintf("is %s instead of %s", has, read(text))}
 		}
 	}
 	for name := range got {
@@ -191,6 +181,36 @@ func checkSchema(ctx context.Context, q querier, made []migration, read func(tex
 		}
 	}
 	return nil
+}
+
+// schemas are what migrations make, by their checksums: it is the same each time.
+var schemas sync.Map
+
+// schemaOf returns the texts of the tables and indexes that the migrations make. It must not be changed.
+func schemaOf(ctx context.Context, made []migration) (map[string]string, error) {
+	var sums strings.Builder
+	for _, m := range made {
+		sums.WriteString(m.sum)
+	}
+	if known, ok := schemas.Load(sums.String()); ok {
+		return known.(map[string]string), nil
+	}
+	scratch, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer scratch.Close()
+	scratch.SetMaxOpenConns(1) // each connection would have a database of its own
+	for _, m := range made {
+		if _, err := scratch.ExecContext(ctx, m.up); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	list, err := objects(ctx, scratch, func(text string) string { return text })
+	if err == nil {
+		schemas.Store(sums.String(), list)
+	}
+	return list, err
 }
 
 // meaning returns the text of a statement without comments and blanks.
