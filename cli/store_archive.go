@@ -25,7 +25,8 @@ func (a *app) storeArchiveCommand() *cobra.Command {
 changed before a time to an archive: an ordinary store, which every command reads by
 --store. It is verified before anything is deleted. What they taught stays, and is
 verified as before: alignment, lessons, exemplars and registered specialists. Their ids
-stay taken, and whoever asks for one of them is told which file it is in.
+stay taken, and whoever asks for one of them is told which file it is in. A store that was
+set back to a backup takes another archive than before.
 
 It may run beside dialai serve and other commands. Interrupted, it is run again, and
 finishes: at every moment a session is in at least one of the two files. The session that

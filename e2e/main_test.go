@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	_ "github.com/dialai/dialai/cli" // so that a change of the program has no result of its tests kept
@@ -19,6 +21,9 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	if signal.Ignored(syscall.SIGHUP) { // by nohup, say; programs that are started would ignore it too
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	dir, err := os.MkdirTemp("", "dialai-e2e")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -3,9 +3,13 @@ package server_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
@@ -40,5 +44,37 @@ func TestReadsOfAStoreThatIsGone(t *testing.T) {
 	kept.gone.Store(true)
 	if r := d.want(503, "POST", "/v1/sessions/"+open.SessionID+"/decisions", ruling(open, "pay", "carol")); r.code() != "store_gone" {
 		t.Errorf("a ruling is refused with %s", r.body)
+	}
+}
+
+// TestArchived: whoever may see a session is told that it was archived, and not where on the computer; to others
+// it is one that never was.
+func TestArchived(t *testing.T) {
+	file, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "dialai.db"), store.SQLiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	d := newDesk(t, deskOptions{store: file, drives: true})
+	list := []api.Session{d.start(reviewed), d.start(reviewed)}
+	for _, one := range list {
+		d.want(200, "POST", "/v1/sessions/"+one.SessionID+"/decisions?wait=10s", ruling(one, "pay", "carol"))
+	}
+	into := filepath.Join(t.TempDir(), "archive.db")
+	done, err := file.Archive(t.Context(), store.ArchiveOptions{Before: specialist.Time(1) << 50, To: into, Programs: session.NewPrograms()})
+	if err != nil || done.Sessions != 1 {
+		t.Fatalf("archived: %+v, %v", done, err)
+	}
+	at := "/v1/sessions/" + list[0].SessionID
+	for _, path := range []string{at, at + "/events", at + "/explain"} {
+		r := d.want(404, "GET", path, "")
+		if r.code() != "not_found" || !strings.Contains(string(r.body), "was archived") || !strings.Contains(string(r.body), "ask whoever runs the server") || strings.Contains(string(r.body), filepath.Dir(into)) {
+			t.Errorf("%s of an archived session: %s", path, r.body)
+		}
+	}
+	d.want(200, "GET", "/v1/sessions/"+list[1].SessionID, "")
+	stranger := d.key(control.Grant{Role: "viewer", Machines: []string{"others"}})
+	if r := d.wantAs(stranger, 404, "GET", at, ""); strings.Contains(string(r.body), "archived") {
+		t.Errorf("whoever may not see it is told %s", r.body)
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -169,7 +170,10 @@ func (s *Server) session(ctx context.Context, p *Principal, id string, do permis
 		return nil, unknown
 	}
 	at, err := tenantOf(ctx).Runner.Session(ctx, key)
+	archived, _ := errors.AsType[*session.ArchivedError](err)
 	switch {
+	case archived != nil && !p.may(mayRead, archived.MachineName):
+		return nil, unknown
 	case err != nil:
 		return nil, err
 	case !p.may(mayRead, at.Machine().Name()):

@@ -90,6 +90,9 @@ func problemOf(err error) *api.Error {
 	if _, ok := errors.AsType[*session.CorruptError](err); ok {
 		return &api.Error{Status: http.StatusInternalServerError, Code: "store_damaged", Detail: "what is stored contradicts itself", Hint: "dialai store verify says what; other sessions go on", ExitCode: 1}
 	}
+	if at, ok := errors.AsType[*session.ArchivedError](err); ok { // where is nobody's business
+		return &api.Error{Status: http.StatusNotFound, Code: "not_found", Detail: "Session " + at.ID + " was archived", Hint: "its log is in another store: ask whoever runs the server", ExitCode: 1}
+	}
 	if errors.Is(err, store.ErrReplaced) { // where it was is nobody's business
 		return &api.Error{Status: http.StatusServiceUnavailable, Code: "store_gone", Detail: store.ErrReplaced.Error(), Hint: "put it back, and start the server again", ExitCode: 1}
 	}

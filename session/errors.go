@@ -31,8 +31,9 @@ func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
 // An ArchivedError says that the log of a session was moved to another store.
 type ArchivedError struct {
-	ID      string
-	Archive string // path of that store
+	ID          string
+	MachineName string
+	Archive     string // path of that store
 }
 
 func (e *ArchivedError) Error() string {

@@ -28,6 +28,9 @@ import (
 // one that the archive has, some at a time, each in the transaction that says where it went. So at every
 // moment a session is in at least one of the two.
 //
+// A store that was set back to a backup gives numbers and places a second time. So an archive takes only what
+// goes on from what it has: it never loses a record, nor has two at a place.
+//
 // Numbers of rows are given on from the highest one, and places must never be given twice: so the session that
 // began last, and those that hold the newest record of a log, stay.
 
@@ -61,8 +64,9 @@ type Archived struct {
 // ErrArchiving is the error of archiving a store that another process archives.
 var ErrArchiving = errors.New("another process archives the store")
 
-// ErrNoArchive is the error of archiving into a file that is no archive of the store.
-var ErrNoArchive = errors.New("it is no archive of this store")
+// ErrNoArchive is the error of archiving into a file that is no archive of the store, or that has other
+// records than it at the same places: the store was set back to a backup since.
+var ErrNoArchive = errors.New("it is no archive of this store, or the store was set back to a backup since")
 
 // archiveBatch is how many sessions are moved in one transaction.
 const archiveBatch = 1000
@@ -125,17 +129,29 @@ func (s *SQLite) Archive(ctx context.Context, o ArchiveOptions) (done Archived, 
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	all, err := s.Archivable(ctx, o)
-	if err != nil || all.Sessions == 0 {
+	switch {
+	case err != nil:
+		return done, err
+	case all.Sessions == 0:
 		done.Kept = all.Kept
-		return done, err
+	default:
+		a, err := s.openArchive(ctx, o.To)
+		if err != nil {
+			return done, err
+		}
+		m := moving{live: s, archive: a, o: o, ctx: ctx, all: all}
+		done, err = m.run()
+		if err = errors.Join(err, a.Close()); err != nil {
+			return done, err
+		}
 	}
-	a, err := s.openArchive(ctx, o.To)
-	if err != nil {
-		return done, err
+	if o.Compact {
+		err = s.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
+			_, err := conn.ExecContext(ctx, `VACUUM`)
+			return err
+		}})
 	}
-	defer func() { err = errors.Join(err, a.Close()) }()
-	m := moving{live: s, archive: a, o: o, ctx: ctx, all: all}
-	return m.run()
+	return done, err
 }
 
 // openArchive opens the file that sessions are archived to.
@@ -185,6 +201,9 @@ type moving struct {
 
 func (m *moving) run() (done Archived, err error) {
 	if err := m.archive.out.do(&job{ctx: m.ctx, alone: m.copyLogs}); err != nil {
+		if errors.Is(err, ErrNoArchive) {
+			err = &OpenError{m.archive.path, err}
+		}
 		return done, err
 	}
 	if err := m.o.after("copied"); err != nil {
@@ -196,13 +215,7 @@ func (m *moving) run() (done Archived, err error) {
 	if err := m.o.after("verified"); err != nil {
 		return done, err
 	}
-	if done, err = m.delete(); err == nil && m.o.Compact {
-		err = m.live.out.do(&job{ctx: m.ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
-			_, err := conn.ExecContext(ctx, `VACUUM`)
-			return err
-		}})
-	}
-	return done, err
+	return m.delete()
 }
 
 // each has do see the rows of the sessions that are to be archived, some at a time, in order. What do
@@ -229,8 +242,8 @@ func (m *moving) each(do func(rows []int64) error) error {
 	}
 }
 
-// copyLogs copies the logs to the archive, by the connection that writes it. Those that it has already, from
-// a run that was interrupted, are copied again: they may have grown.
+// copyLogs copies the logs to the archive, by the connection that writes it. Of those that it has already, from
+// a run that was interrupted, what has come since is copied.
 func (m *moving) copyLogs(ctx context.Context, conn *sql.Conn) (err error) {
 	if _, err := conn.ExecContext(ctx, `ATTACH ? AS live`, "file:"+escapePath(m.live.path)+"?mode=ro"); err != nil {
 		return err
@@ -274,17 +287,28 @@ func inTransaction(ctx context.Context, conn *sql.Conn, do func() error) error {
 // written afterwards.
 func copySessions(ctx context.Context, conn *sql.Conn, rows string) error {
 	const chosen = `(SELECT value FROM json_each(?1))`
+	for _, log := range []string{"log", "agent_log"} {
+		var other bool
+		if err := conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM json_each(?1) c CROSS JOIN `+log+` a ON a.session=c.value
+				WHERE NOT EXISTS (SELECT 1 FROM live.`+log+` l WHERE l.id=a.id AND l.session=a.session AND l.hash=a.hash))
+			OR EXISTS (SELECT 1 FROM json_each(?1) c CROSS JOIN live.`+log+` l ON l.session=c.value CROSS JOIN `+log+` a ON a.id=l.id WHERE a.session<>l.session)`, rows).Scan(&other); err != nil {
+			return err
+		}
+		if other {
+			return ErrNoArchive
+		}
+	}
 	for _, query := range []string{
 		`INSERT INTO machines (machine_name) SELECT machine_name FROM live.machines WHERE id IN (SELECT machine FROM live.sessions WHERE id IN ` + chosen + `)
 			ORDER BY id ON CONFLICT DO NOTHING`,
 		`INSERT INTO definitions (machine_digest, machine, definition) SELECT d.machine_digest, m.id, d.definition FROM live.definitions d
 			JOIN live.machines l ON l.id=d.machine JOIN machines m ON m.machine_name=l.machine_name
 			WHERE d.machine IN (SELECT machine FROM live.sessions WHERE id IN ` + chosen + `) ORDER BY d.id ON CONFLICT DO NOTHING`,
-		`DELETE FROM log WHERE session IN ` + chosen,
 		`INSERT INTO log (id, session, first, decides, at, events, hash) SELECT l.id, l.session, l.first, m.id, l.at, l.events, l.hash
-			FROM json_each(?1) c CROSS JOIN live.log l ON l.session=c.value LEFT JOIN live.machines n ON n.id=l.decides LEFT JOIN machines m ON m.machine_name=n.machine_name`,
-		`DELETE FROM agent_log WHERE session IN ` + chosen,
-		`INSERT INTO agent_log (id, session, seq, event, hash) SELECT a.id, a.session, a.seq, a.event, a.hash FROM json_each(?1) c CROSS JOIN live.agent_log a ON a.session=c.value`,
+			FROM json_each(?1) c CROSS JOIN live.log l ON l.session=c.value LEFT JOIN live.machines n ON n.id=l.decides LEFT JOIN machines m ON m.machine_name=n.machine_name
+			WHERE true ON CONFLICT DO NOTHING`,
+		`INSERT INTO agent_log (id, session, seq, event, hash) SELECT a.id, a.session, a.seq, a.event, a.hash FROM json_each(?1) c CROSS JOIN live.agent_log a ON a.session=c.value
+			WHERE true ON CONFLICT DO NOTHING`,
 	} {
 		if _, err := conn.ExecContext(ctx, query, rows); err != nil {
 			return err
@@ -422,13 +446,13 @@ func (r reader) elsewhere(ctx context.Context, id specialist.SessionID) error {
 }
 
 func (r reader) archived(ctx context.Context, which string, args ...any) error {
-	var id, archive string
-	err := r.q.QueryRowContext(ctx, `SELECT session_id, archive FROM archived WHERE `+which+` LIMIT 1`, args...).Scan(&id, &archive)
+	var is session.ArchivedError
+	err := r.q.QueryRowContext(ctx, `SELECT session_id, machine_name, archive FROM archived a JOIN machines m ON m.id=a.machine WHERE `+which+` LIMIT 1`, args...).Scan(&is.ID, &is.MachineName, &is.Archive)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
 		return translate(err)
 	}
-	return &session.ArchivedError{ID: id, Archive: archive}
+	return &is
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -325,4 +326,87 @@ func TestArchiveRefused(t *testing.T) {
 		t.Errorf("of %d sessions %d are there", len(a.ids), len(in))
 	}
 	a.whole(a.path)
+}
+
+// TestArchiveAfterRestore: a store that was set back to a backup gives rows and places a second time. What the
+// archive has is not written over then; another file takes what is archived from there on.
+func TestArchiveAfterRestore(t *testing.T) {
+	a, _ := ended(t)
+	dir := t.TempDir()
+	backup, to := filepath.Join(dir, "backup.db"), filepath.Join(dir, "archive.db")
+	more := func() (ids []specialist.SessionID) {
+		a.with(func(r *runner.Runner, _ *store.SQLite) {
+			m, err := machine.Parse("small.json", []byte(small), runner.Checks())
+			a.ok(err)
+			for range 3 {
+				one, err := r.Start(a.ctx, m, runner.StartOptions{})
+				a.ok(err)
+				_, err = r.Decide(a.ctx, runner.Ruling{SessionID: one.ID, RoundID: runner.CurrentRound, SpecialistID: "h", TransitionName: "stop", Reasoning: "enough"})
+				a.ok(err)
+				ids = append(ids, one.ID)
+			}
+		})
+		return ids
+	}
+	archive := func(to string) (err error) {
+		a.with(func(_ *runner.Runner, s *store.SQLite) { _, err = s.Archive(a.ctx, archiving(to)) })
+		return err
+	}
+	a.with(func(_ *runner.Runner, s *store.SQLite) { a.ok(s.Backup(a.ctx, backup, nil)) })
+	a.ids = append(a.ids, more()...)
+	a.ok(archive(to))
+	before, _ := a.logs(to)
+	if len(before) < 8 {
+		t.Fatalf("only %d sessions were archived", len(before))
+	}
+	a.at(backup, func(_ *runner.Runner, s *store.SQLite) {
+		_, err := s.Restore(a.ctx, store.RestoreOptions{Path: a.path, At: time.Unix(0, 0)})
+		a.ok(err)
+	})
+	a.ids = append(a.ids, more()...)
+	if err := archive(to); !errors.Is(err, store.ErrNoArchive) || !strings.Contains(err.Error(), to) {
+		t.Errorf("archiving other sessions under the same numbers = %v", err)
+	}
+	after, _ := a.logs(to)
+	for id, text := range before {
+		if after[id] != text {
+			t.Errorf("session %s is another one in the archive: %s", id, firstDifference(text, after[id]))
+		}
+	}
+	a.whole(to)
+	a.ok(archive(filepath.Join(dir, "other.db")))
+	a.whole(a.path)
+	a.whole(filepath.Join(dir, "other.db"))
+}
+
+// TestArchiveUnderLists: a list whose last session was archived goes on behind it, and a file gives back its room also
+// when nothing is moved any more.
+func TestArchiveUnderLists(t *testing.T) {
+	a, _ := ended(t)
+	a.with(func(_ *runner.Runner, s *store.SQLite) {
+		_, err := s.Archive(a.ctx, archiving(filepath.Join(t.TempDir(), "archive.db")))
+		a.ok(err)
+		all, err := s.List(a.ctx, session.ListQuery{})
+		a.ok(err)
+		for _, desc := range []bool{false, true} {
+			list, err := s.List(a.ctx, session.ListQuery{Desc: desc, After: cursorAfter(session.ListQuery{Desc: desc}, a.ids[0])})
+			if want := map[bool]int{false: len(all), true: 0}[desc]; err != nil || len(list) != want {
+				t.Errorf("behind the first one, which was archived, backwards %t: %d, %v; want %d", desc, len(list), err, want)
+			}
+		}
+		free := func() int64 {
+			n, err := s.Ints(`SELECT freelist_count FROM pragma_freelist_count()`)
+			a.ok(err)
+			return n[0]
+		}
+		if free() == 0 {
+			t.Error("nothing of the file is free")
+		}
+		o := archiving(filepath.Join(t.TempDir(), "archive.db"))
+		o.Before, o.Compact = 1, true
+		_, err = s.Archive(a.ctx, o)
+		if a.ok(err); free() != 0 {
+			t.Errorf("%d pages of the file are free", free())
+		}
+	})
 }

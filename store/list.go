@@ -80,7 +80,7 @@ func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, 
 		return l, err
 	}
 	if after != (specialist.SessionID{}) {
-		row, err := s.rowOf(ctx, after)
+		row, err := s.rowAt(ctx, after)
 		if err != nil {
 			return l, err
 		}

@@ -178,6 +178,15 @@ func (s *SQLite) rowOf(ctx context.Context, id specialist.SessionID) (row int64,
 	return row, translate(err)
 }
 
+// rowAt is rowOf, also for a session that was archived: a list goes on behind it.
+func (s *SQLite) rowAt(ctx context.Context, id specialist.SessionID) (row int64, err error) {
+	row, err = s.rowOf(ctx, id)
+	if _, archived := errors.AsType[*session.ArchivedError](err); archived {
+		err = translate(s.read.QueryRowContext(ctx, `SELECT row FROM archived WHERE session_id=?`, id.String()).Scan(&row))
+	}
+	return row, err
+}
+
 // Log implements [session.HistoryStore].
 func (s *SQLite) Log(ctx context.Context, machineName string, after int64) iter.Seq2[session.LogEntry, error] {
 	return func(yield func(session.LogEntry, error) bool) {

@@ -25,7 +25,7 @@ func (r *Server) Session(ctx context.Context, id specialist.SessionID) (*session
 // look returns a session as the server shows it to somebody.
 func (r *Server) look(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID) (*session.Session, error) {
 	v, err := r.Client.Session(ctx, id.String(), string(viewer))
-	if errors.Is(err, client.ErrNotFound) {
+	if said, _ := errors.AsType[*client.Problem](err); errors.Is(err, client.ErrNotFound) && said.Hint == "" { // else there is more to say
 		return nil, &session.NotFoundError{What: "Session", ID: id.String()}
 	}
 	if err != nil {
