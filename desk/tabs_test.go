@@ -91,6 +91,25 @@ func TestNews(t *testing.T) {
 	p.Says("1 live session")
 }
 
+// TestNewsBeforeTheStream: what happens between a list and the opening of its stream is news, too.
+func TestNewsBeforeTheStream(t *testing.T) {
+	s := desktest.Serve(t)
+	s.Publish("alone", "alone.json", desktest.Alone.JSON())
+	const held = `delete globalThis.SharedWorker;
+	((get) => {
+		const opened = new Promise((open) => (globalThis.open = open));
+		globalThis.fetch = (...of) => (String(of[0]).includes("/v1/events?") ? opened.then(() => get(...of)) : get(...of));
+	})(fetch.bind(globalThis))`
+	p := desktest.OpenIn(s, "root", "/desk/machines", held)
+	p.Says("0 live sessions")
+	s.Starts(desktest.Alone, 1)
+	if desktest.Eval[bool](p, `!!document.querySelector("[data-news]")`) {
+		t.Error("there is news, and no stream")
+	}
+	desktest.Eval[bool](p, `(globalThis.open(), true)`)
+	p.Wait(`document.querySelector("[data-news]")`)
+}
+
 // TestTrustCSV: what the chart shows comes as a file, too, in which every point is a row.
 func TestTrustCSV(t *testing.T) {
 	s := desktest.Serve(t)
