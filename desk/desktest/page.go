@@ -259,11 +259,15 @@ func (p *Page) Find() {
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)
 }
 
-// Narrow fails the test if the page needs scrolling sideways.
+// Narrow fails the test if the page needs scrolling sideways, or if something runs out of its place
+// and over what stands beside it.
 func (p *Page) Narrow(name string) {
 	p.Helper()
 	if wide := Eval[string](p, `document.documentElement.scrollWidth <= innerWidth ? "" : innerWidth + " px: " + [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).slice(-3).map((e) => e.outerHTML.slice(0, 200)).join("\n")`); wide != "" {
 		p.Errorf("%s scrolls sideways at %s", name, wide)
+	}
+	if over := Eval[string](p, `[...document.querySelectorAll("dt, dd, th, td, li, p, h1, h2, h3, label, legend, button")].filter((e) => e.clientWidth > 1 && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === "visible").map((e) => e.outerHTML.slice(0, 200)).join("\n")`); over != "" {
+		p.Errorf("%s has what runs out of its place: %s", name, over)
 	}
 }
 
