@@ -7,15 +7,16 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
 
-// How far a machine does without humans, from its decisions. The records of all
-// sessions are counted once: who decided, by which margin, what was asked and what it
-// cost, who proposed what was executed. To that come the alignments of now, what
-// definition, ledger and log say of promises and stages (metrics_states.go), and
+// How far a machine does without humans, from its decisions. What they come to is
+// counted once, as they come (internal/stats): who decided, by which margin, what was asked and
+// what it cost, who proposed what was executed. To that come the alignments of now, what
+// definition and ledger say of promises and stages (metrics_states.go), and
 // signals, which name what is worth knowing: no alignment yet, a lone specialist,
 // margins close to the threshold, a plateau.
 //
@@ -79,16 +80,20 @@ const recent = 10
 // MetricsOf computes the metrics of a machine; of one of its states if state is
 // not "".
 func MetricsOf(ctx context.Context, r *runner.Runner, machineName string, state machine.StateName) (*Metrics, error) {
-	executed, err := r.Decisions(ctx, machineName, state, 0)
+	tally, err := r.Tally(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}
-	decisions := made(executed)
+	last, err := newest(ctx, r, machineName, state)
+	if err != nil {
+		return nil, err
+	}
 	book, err := r.Store().Book(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}
-	m := &Metrics{MachineName: machineName, State: string(state), TotalDecisions: len(decisions), Timers: len(executed) - len(decisions),
+	sum := tally.Of(string(state))
+	m := &Metrics{MachineName: machineName, State: string(state), TotalDecisions: int(sum.Human + sum.Automatic), Timers: int(sum.Timers),
 		AlignmentScores: map[string]exact.Billionths{}, Specialists: []SpecialistMetrics{}, Signals: []Signal{}}
 	compared := false
 	for _, rec := range book.Records(machineName) {
@@ -98,19 +103,32 @@ func MetricsOf(ctx context.Context, r *runner.Runner, machineName string, state 
 		compared = compared || rec.TotalComparisons > 0
 		m.AlignmentScores[rec.SpecialistID] = max(m.AlignmentScores[rec.SpecialistID], rec.AlignmentScore)
 	}
-	m.count(decisions)
-	err = m.decide(ctx, r, decisions)
+	m.count(sum)
+	m.RecentCollapseRatio = ratio(len(last)-humans(last), len(last))
+	err = m.decide(ctx, r, tally)
 	found := m.Signals
 	m.Signals = []Signal{}
-	m.signal(decisions, compared)
+	m.signal(last, compared)
 	m.Signals = append(m.Signals, found...)
 	m.Assume(DefaultHumanMinutes)
 	return m, err
 }
 
-// made returns the decisions among executed transitions: what a timer executed is nobody's.
-func made(executed []*session.DecisionRecord) []*session.DecisionRecord {
-	return slices.DeleteFunc(slices.Clone(executed), func(d *session.DecisionRecord) bool { return d.Timed() })
+// newest returns the newest decisions, the oldest first: what a timer executed is nobody's.
+func newest(ctx context.Context, r *runner.Runner, machineName string, state machine.StateName) (last []*session.DecisionRecord, err error) {
+	for d, err := range r.NewestDecisions(ctx, machineName, state) {
+		if err != nil {
+			return nil, err
+		}
+		if d.Timed() {
+			continue
+		}
+		if last = append(last, d); len(last) == recent {
+			break
+		}
+	}
+	slices.Reverse(last)
+	return last, nil
 }
 
 // DefaultHumanMinutes is how long a human decision is thought to take of which it is not
@@ -125,62 +143,23 @@ func (m *Metrics) Assume(minutes float64) {
 	m.HumanMinutes = math.Round(10*(minutes*float64(all-m.HumanMeasured)+float64(m.looked)/60_000)) / 10
 }
 
-func (m *Metrics) count(decisions []*session.DecisionRecord) {
-	index := map[string]int{}
-	var margins, measured int64
-	for _, d := range decisions {
-		for _, looked := range d.Looks {
-			m.looks, m.looked = m.looks+1, m.looked+looked
+func (m *Metrics) count(sum *stats.State) {
+	m.HumanDecisions, m.AIDecisions, m.NoQuorum = int(sum.Human), int(sum.Automatic), int(sum.NoQuorum)
+	m.looks, m.looked, m.HumanLooks = int(sum.Looks), sum.Looked, int(sum.Beside)
+	m.CollapseRatio = ratio(m.AIDecisions, m.TotalDecisions)
+	if m.AskedPerRound = ratio(int(sum.Asked), m.TotalDecisions); m.TotalDecisions > 0 {
+		m.CostPerDecision = sum.Cost / exact.Money(m.TotalDecisions)
+	}
+	if sum.Measured > 0 {
+		m.AverageConsensusMargin = math.Round(float64(sum.Margins)/float64(sum.Measured)) / 1e9
+	}
+	for _, id := range sum.Voters() {
+		v := sum.Votes[id]
+		s := SpecialistMetrics{id, m.AlignmentScores[id], int(v.Total), int(v.Won), ratio(int(v.Won), int(v.Total))}
+		if v.Human {
+			s.Alignment = exact.One
 		}
-		if d.IsHuman {
-			m.HumanDecisions++
-			if d.NoQuorum {
-				m.NoQuorum++
-			}
-		} else {
-			m.AIDecisions++
-			if d.ConsensusMargin != nil {
-				margins, measured = margins+int64(*d.ConsensusMargin), measured+1
-			}
-		}
-		for _, v := range d.Votes {
-			i, known := index[v.SpecialistID]
-			if !known {
-				i = len(m.Specialists)
-				index[v.SpecialistID] = i
-				m.Specialists = append(m.Specialists, SpecialistMetrics{SpecialistID: v.SpecialistID, Alignment: m.AlignmentScores[v.SpecialistID]})
-				if v.Human {
-					m.Specialists[i].Alignment = exact.One
-				}
-			}
-			m.Specialists[i].TotalProposals++
-			if v.Won {
-				m.Specialists[i].WinningProposals++
-			}
-		}
-	}
-	m.CollapseRatio = ratio(m.AIDecisions, len(decisions))
-	last := newestOf(decisions)
-	m.RecentCollapseRatio = ratio(len(last)-humans(last), len(last))
-	m.expenses(decisions)
-	if measured > 0 {
-		m.AverageConsensusMargin = math.Round(float64(margins)/float64(measured)) / 1e9
-	}
-	for i := range m.Specialists {
-		s := &m.Specialists[i]
-		s.WinRate = ratio(s.WinningProposals, s.TotalProposals)
-	}
-}
-
-// expenses counts who was asked, and what that cost.
-func (m *Metrics) expenses(decisions []*session.DecisionRecord) {
-	asked, cost := 0, exact.Money(0)
-	for _, d := range decisions {
-		asked, cost = asked+len(d.Asked), cost.Add(d.CostUSD)
-	}
-	m.AskedPerRound = ratio(asked, len(decisions))
-	if len(decisions) > 0 {
-		m.CostPerDecision = cost / exact.Money(len(decisions))
+		m.Specialists = append(m.Specialists, s)
 	}
 }
 
@@ -189,10 +168,6 @@ func ratio(part, whole int) float64 {
 		return 0
 	}
 	return math.Round(float64(part)/float64(whole)*1e9) / 1e9
-}
-
-func newestOf(decisions []*session.DecisionRecord) []*session.DecisionRecord {
-	return decisions[max(0, len(decisions)-recent):]
 }
 
 func humans(decisions []*session.DecisionRecord) (n int) {
@@ -204,8 +179,7 @@ func humans(decisions []*session.DecisionRecord) (n int) {
 	return n
 }
 
-func (m *Metrics) signal(decisions []*session.DecisionRecord, compared bool) {
-	last := newestOf(decisions)
+func (m *Metrics) signal(last []*session.DecisionRecord, compared bool) {
 	if !compared {
 		m.add("action", "COLD_START", "No alignment data available — human must decide all transitions")
 	}
@@ -222,10 +196,10 @@ func (m *Metrics) signal(decisions []*session.DecisionRecord, compared bool) {
 	if thin, measured := thinMargins(last); thin*2 > measured {
 		m.add("warning", "THIN_MARGIN", "%d/%d recent AI decisions have margins within 0.1 of threshold", thin, measured)
 	}
-	if len(decisions) >= recent && humans(last) == 0 && slices.ContainsFunc(m.States, func(s StateMetrics) bool { return s.Stage != "" }) {
+	if len(last) == recent && humans(last) == 0 && slices.ContainsFunc(m.States, func(s StateMetrics) bool { return s.Stage != "" }) {
 		m.add("info", "FULL_COLLAPSE", "Last 10 decisions were all AI — full progressive collapse achieved")
 	}
-	if len(decisions) >= recent && constant(last) {
+	if len(last) == recent && constant(last) {
 		m.add("info", "ALIGNMENT_PLATEAU", "Alignment scores unchanged over last 10 decisions")
 	}
 }

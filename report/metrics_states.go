@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -14,10 +15,10 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// What is promised in each state, beside what came of it. Three sources are put side by
+// What is promised in each state, beside what came of it. Two sources are put side by
 // side: the newest definition with the ledger (who can be asked, how many independent
-// voters they are worth, which threshold is established), the decisions (how much was
-// automatic), and the lessons (what audits and second humans found). Audits are counted
+// voters they are worth, which threshold is established), and what decisions and lessons were
+// counted to (how much was automatic, what audits and second humans found). Audits are counted
 // for the state since ever, a promise's own report for its epoch only.
 //
 // How often humans looked is counted beside how often they decided: an audit before a
@@ -61,7 +62,7 @@ const usualConfidence = exact.One / 10 * 9
 
 // decide fills in what the definition, the ledger and the log say about how the
 // machine decides.
-func (m *Metrics) decide(ctx context.Context, r *runner.Runner, decisions []*session.DecisionRecord) error {
+func (m *Metrics) decide(ctx context.Context, r *runner.Runner, tally *stats.Tally) error {
 	d, err := deciding(ctx, r, m.MachineName)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil // it was never run
@@ -69,34 +70,29 @@ func (m *Metrics) decide(ctx context.Context, r *runner.Runner, decisions []*ses
 	if err != nil {
 		return err
 	}
-	learned, err := learnedIn(ctx, r, m.MachineName, machine.StateName(m.State))
-	if err != nil {
-		return err
-	}
 	m.Promises = promises(d)
 	m.Promises = slices.DeleteFunc(m.Promises, func(p PromiseStatus) bool { return m.State != "" && !slices.Contains(p.States, m.State) })
 	for i := range m.Promises {
-		m.Promises[i].count(decisions, learned)
+		m.Promises[i].count(tally)
 	}
 	for i := range d.States {
 		s := &d.States[i]
 		if s.State.Terminal() || len(s.State.Transitions) == 0 || m.State != "" && m.State != s.State.Name {
 			continue
 		}
-		v := stateMetrics(d, s, m.Promises, decisions, learned.audits[s.State.Name])
+		v := stateMetrics(d, s, m.Promises, tally.Of(s.State.Name))
 		if saving := s.Saving(); saving.Rounds > 0 && s.State.Solicit.Mode == machine.Sequential {
 			v.Savings = &saving
 		}
 		m.States = append(m.States, v)
 	}
-	m.HumanLooks = learned.looksBeside(decisions)
-	m.signalDecisions(learned)
+	m.signalDecisions(tally.Of(m.State))
 	return m.signalRoster(ctx, r)
 }
 
 // stateMetrics puts together what is known of one state.
-func stateMetrics(d *runner.Deciding, s *runner.StateDeciding, promises []PromiseStatus, decisions []*session.DecisionRecord, audits trust.Audits) StateMetrics {
-	v := StateMetrics{State: s.State.Name}
+func stateMetrics(d *runner.Deciding, s *runner.StateDeciding, promises []PromiseStatus, sum *stats.State) StateMetrics {
+	v := StateMetrics{State: s.State.Name, HumanDecisions: int(sum.Human), AIDecisions: int(sum.Automatic)}
 	if len(s.Panel.Options) > 1 && len(s.Panel.Roster) > 0 {
 		v.Voters, v.NEff = len(s.Panel.Roster), d.Ledger.Effective(s.Panel)
 	}
@@ -106,82 +102,17 @@ func stateMetrics(d *runner.Deciding, s *runner.StateDeciding, promises []Promis
 			v.StageSince = &c.Since
 		}
 	}
-	for _, r := range decisions {
-		switch {
-		case r.FromState != s.State.Name:
-		case r.IsHuman:
-			v.HumanDecisions++
-		default:
-			v.AIDecisions++
-		}
-	}
 	v.TotalDecisions = v.HumanDecisions + v.AIDecisions
 	v.Coverage = ratio(v.AIDecisions, v.TotalDecisions)
 	confidence := usualConfidence
 	if p := promiseOf(promises, s.State.Name); p != nil {
 		v.Promise, v.RiskState, v.Tau, confidence = &p.Promise, p.RiskReport.State, p.Tau, p.Promise.Confidence
 	}
-	if v.Wrong, v.Audits = audits.Counts(); v.Audits > 0 {
-		share, bound := audits.Error(confidence)
+	if v.Wrong, v.Audits = sum.Audits.Counts(); v.Audits > 0 {
+		share, bound := sum.Audits.Error(confidence)
 		v.Error, v.ErrorBound = &share, &bound
 	}
 	return v
-}
-
-// learned is what the lessons of a machine say of audits and second humans.
-type learned struct {
-	audits       map[string]trust.Audits // by state
-	looks, apart int                     // rounds with a second human, and where the two disagreed
-	again        []string                // rounds that humans looked at beside deciding them: closed ones, or after another human
-}
-
-// looksBeside returns how often humans looked at rounds that they had not to decide:
-// an audit before a decision is executed is a decision.
-func (l *learned) looksBeside(decisions []*session.DecisionRecord) (n int) {
-	decided := map[string]bool{}
-	for _, d := range decisions {
-		if d.IsHuman {
-			decided[d.RoundID] = true
-		}
-	}
-	for _, round := range l.again {
-		if !decided[round] {
-			n++
-		}
-	}
-	return n
-}
-
-// learnedIn reads the lessons of a machine, or of one of its states.
-func learnedIn(ctx context.Context, r *runner.Runner, machineName string, state machine.StateName) (learned, error) {
-	l := learned{audits: map[string]trust.Audits{}}
-	for lesson, err := range r.Store().Lessons(ctx, 0) {
-		if err != nil {
-			return l, err
-		}
-		if o := lesson.Outcome; o != nil && o.Machine == machineName && (state == "" || string(state) == o.State) {
-			a := l.audits[o.State]
-			a.Add(o)
-			l.audits[o.State] = a
-			if o.Source == trust.Audited {
-				l.again = append(l.again, o.Round)
-			}
-		}
-		if s := lesson.Second; s != nil && s.Machine == machineName && (state == "" || string(state) == s.State) {
-			l.again = append(l.again, "")
-			if s.Settled != "" && !lesson.Settles {
-				l.again = append(l.again, "") // the third human ruled before anything was executed
-			}
-			switch {
-			case lesson.Settles:
-				continue
-			case s.First != s.Second:
-				l.apart++
-			}
-			l.looks++
-		}
-	}
-	return l, nil
 }
 
 func (m *Metrics) add(level, code, format string, args ...any) {
@@ -190,7 +121,7 @@ func (m *Metrics) add(level, code, format string, args ...any) {
 
 // signalDecisions adds the signals of promises, audits, second humans and
 // diversity.
-func (m *Metrics) signalDecisions(l learned) {
+func (m *Metrics) signalDecisions(sum *stats.State) {
 	for i := range m.Promises {
 		m.signalPromise(&m.Promises[i])
 	}
@@ -205,8 +136,8 @@ func (m *Metrics) signalDecisions(l learned) {
 	if wrong > 0 {
 		m.add("warning", "audit.disagreed", "%d of %d audits found an automatic decision wrong", wrong, audits)
 	}
-	if l.apart > 0 {
-		m.add("info", "human.disagreement", "Two humans disagreed in %d of %d rounds that both decided", l.apart, l.looks)
+	if sum.Apart > 0 {
+		m.add("info", "human.disagreement", "Two humans disagreed in %d of %d rounds that both decided", sum.Apart, sum.Seconds)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -48,39 +49,28 @@ func RisksOf(ctx context.Context, r *runner.Runner, machineName string) (*Risks,
 	if err != nil {
 		return nil, err
 	}
-	decisions, err := r.Decisions(ctx, machineName, "", 0)
-	if err != nil {
-		return nil, err
-	}
-	learned, err := learnedIn(ctx, r, machineName, "")
+	tally, err := r.Tally(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}
 	v := &Risks{MachineName: machineName, Promises: promises(d), Caveats: trust.Caveats()}
 	for i := range v.Promises {
-		v.Promises[i].count(made(decisions), learned)
+		v.Promises[i].count(tally)
 	}
 	return v, nil
 }
 
 // count enters the decisions in the promise's states, and what audits found there.
-func (p *PromiseStatus) count(decisions []*session.DecisionRecord, learned learned) {
+func (p *PromiseStatus) count(tally *stats.Tally) {
 	var ever trust.Audits
 	for _, state := range p.States {
-		ever = ever.Plus(learned.audits[state])
+		sum := tally.Of(state)
+		ever = ever.Plus(sum.Audits)
+		p.HumanDecisions, p.AIDecisions = p.HumanDecisions+int(sum.Human), p.AIDecisions+int(sum.Automatic)
 	}
 	if wrong, n := ever.Counts(); n > 0 {
 		share, bound := ever.Error(p.Promise.Confidence)
 		p.Ever = &Audited{n, wrong, share, bound}
-	}
-	for _, d := range decisions {
-		switch {
-		case !slices.Contains(p.States, d.FromState):
-		case d.IsHuman:
-			p.HumanDecisions++
-		default:
-			p.AIDecisions++
-		}
 	}
 	p.Coverage = ratio(p.AIDecisions, p.AIDecisions+p.HumanDecisions)
 }

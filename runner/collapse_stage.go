@@ -99,17 +99,19 @@ const overruleWindow = 20
 // amongLatest reports whether all of these rounds are among the latest automatic
 // decisions of a state.
 func (r *Runner) amongLatest(ctx context.Context, machineName string, state machine.StateName, rounds []string) (bool, error) {
-	decisions, err := r.Decisions(ctx, machineName, state, 0)
-	if err != nil {
-		return false, err
-	}
 	found, looked := 0, 0
-	for i := len(decisions) - 1; i >= 0 && looked < overruleWindow; i-- {
-		if d := decisions[i]; !d.IsHuman && !d.Timed() {
-			looked++
-			if slices.Contains(rounds, d.RoundID) {
-				found++
-			}
+	for d, err := range r.NewestDecisions(ctx, machineName, state) {
+		if err != nil {
+			return false, err
+		}
+		if d.IsHuman || d.Timed() {
+			continue
+		}
+		if slices.Contains(rounds, d.RoundID) {
+			found++
+		}
+		if looked++; looked == overruleWindow {
+			break
 		}
 	}
 	return found == len(rounds), nil

@@ -3,8 +3,10 @@ package runner
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -12,33 +14,45 @@ import (
 
 // Decisions returns the newest decisions of a machine, or of one of its states,
 // the oldest first. limit 0 means all.
-func (r *Runner) Decisions(ctx context.Context, machineName string, state machine.StateName, limit int) ([]*session.DecisionRecord, error) {
-	folded := map[specialist.SessionID]map[int64]*session.DecisionRecord{}
-	var newest []*session.DecisionRecord
-	for ref, err := range r.store.Decided(ctx, machineName) {
+func (r *Runner) Decisions(ctx context.Context, machineName string, state machine.StateName, limit int) (list []*session.DecisionRecord, err error) {
+	for d, err := range r.NewestDecisions(ctx, machineName, state) {
 		if err != nil {
 			return nil, err
 		}
-		bySeq := folded[ref.Session]
-		if bySeq == nil {
-			if bySeq, err = r.SessionDecisions(ctx, ref.Session); err != nil {
-				return nil, err
-			}
-			folded[ref.Session] = bySeq
-		}
-		d := bySeq[ref.Seq]
-		if d == nil || state != "" && d.FromState != string(state) {
-			continue
-		}
-		newest = append(newest, d)
-		if limit > 0 && len(newest) == limit {
+		if list = append(list, d); len(list) == limit {
 			break
 		}
 	}
-	for i, j := 0, len(newest)-1; i < j; i, j = i+1, j-1 {
-		newest[i], newest[j] = newest[j], newest[i]
+	slices.Reverse(list)
+	return list, nil
+}
+
+// NewestDecisions yields the decisions of a machine, or of one of its states, the newest first. What
+// it costs grows with what is looked at.
+func (r *Runner) NewestDecisions(ctx context.Context, machineName string, state machine.StateName) iter.Seq2[*session.DecisionRecord, error] {
+	return func(yield func(*session.DecisionRecord, error) bool) {
+		folded := map[specialist.SessionID]map[int64]*session.DecisionRecord{}
+		for ref, err := range r.store.Decided(ctx, machineName) {
+			bySeq := folded[ref.Session]
+			if err == nil && bySeq == nil {
+				bySeq, err = r.SessionDecisions(ctx, ref.Session)
+				folded[ref.Session] = bySeq
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if d := bySeq[ref.Seq]; d != nil && (state == "" || d.FromState == string(state)) && !yield(d, nil) {
+				return
+			}
+		}
 	}
-	return newest, nil
+}
+
+// Tally returns what the decisions of a machine come to. It must not be changed. What it costs grows
+// with what has come since somebody asked last.
+func (r *Runner) Tally(ctx context.Context, machineName string) (*stats.Tally, error) {
+	return r.tallies.Of(ctx, machineName)
 }
 
 // SessionDecisions returns the decisions of one session by the sequence number at

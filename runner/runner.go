@@ -23,6 +23,7 @@ import (
 	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/internal/tenants"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -109,6 +110,7 @@ type Runner struct {
 	quota    *tenants.Quotas // nil if nothing is limited
 	lessons  *lessons.Follower
 	past     lessons.History
+	tallies  *stats.Follower
 
 	mu       sync.Mutex
 	plans    *lru.Cache[*session.Program, *plan]
@@ -152,6 +154,7 @@ func New(c Config) (*Runner, error) {
 		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),
 		expenses: lru.New[string, *expenses](remembered),
 	}
+	r.tallies = stats.NewFollower(c.Store, r.programs)
 	var err error
 	if r.quota, err = tenants.NewQuotas(tenants.Source{Quota: c.Quota, Scope: r.scope, Clock: c.Now, List: r.store.List, Load: r.load, Fold: r.Fold}); err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ const (
 	quotaHolds    = "quota"
 	storeVerifies = "the store verifies"
 	ledgerKept    = "a ledger that is read goes on as it was written"
+	talliesKept   = "decisions are counted once"
 )
 
 // each are the invariants of a record, checked as soon as it is durable.

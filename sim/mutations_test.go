@@ -28,6 +28,7 @@ func (m *mutation) is(name string) bool { return m != nil && m.name == name }
 var mutations = []mutation{
 	{name: "service forgets its keys", says: "a request that is repeated under its key is paid again", names: []string{"charges per ask"}},
 	{name: "snapshot lacks a lesson", says: "a ledger is written down without the newest lesson", names: []string{ledgerKept}},
+	{name: "snapshot lacks a decision", says: "a tally is written down without the newest record", names: []string{talliesKept}},
 	{name: "human does not pin the round", says: "a ruling is for whichever round is open when it arrives", names: []string{"human acts"}},
 	{name: "human does not pin the question", says: "a ruling names the round, and not the question that was seen", names: []string{"questions as seen"}},
 	{name: "quorum is not asked", says: "one of the panel is enough, whatever the machine says", names: []string{"quorum"}},

@@ -155,6 +155,9 @@ func (w *world) check() {
 		if c := w.read(n); w.trouble == nil {
 			c.run(each)
 		}
+		if w.commits++; w.commits%countEvery == 0 && w.trouble == nil {
+			w.tally()
+		}
 	}
 	for _, a := range landed {
 		a.p.land(a)

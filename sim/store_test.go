@@ -86,6 +86,7 @@ func (f flipped) Records(ctx context.Context, id specialist.SessionID, from int6
 // verify has the file of the store verify itself, once everybody is done.
 func (w *world) verify() {
 	w.rememberLessons()
+	w.compareTallies()
 	if w.file == nil {
 		return
 	}

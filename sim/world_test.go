@@ -58,7 +58,9 @@ type world struct {
 	path    string         // of the file
 	reader  *runner.Runner // of whoever looks at questions
 	machine *machine.Machine
-	text    string // the machine's file
+	text    string  // the machine's file
+	keeper  *keeper // of whoever counts decisions; nil before the first
+	commits int     // that were checked
 
 	procs    []*process
 	services map[string]*service

@@ -8,9 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store/internal/pack"
@@ -19,8 +22,8 @@ import (
 
 // A store grows with every session, and most of it is asked for no more. Archive moves the whole
 // logs of sessions that have ended to another file, an ordinary store that every command reads.
-// What they taught stays: alignment, lessons and exemplars, and in the rows of archived what these follow
-// from, so that verify and rebuild go on proving them.
+// What they taught stays: alignment, lessons and exemplars, what their decisions come to, and in the rows
+// of archived what these follow from, so that verify and rebuild go on proving them.
 //
 // It goes in three steps, each of which can be interrupted and is done again by the next
 // run. The logs are copied, with their places; then everything that follows from them is written in
@@ -215,6 +218,12 @@ func (m *moving) run() (done Archived, err error) {
 	if err := m.o.after("verified"); err != nil {
 		return done, err
 	}
+	if err := m.count(); err != nil {
+		return done, err
+	}
+	if err := m.o.after("counted"); err != nil {
+		return done, err
+	}
 	return m.delete()
 }
 
@@ -335,6 +344,22 @@ func (m *moving) verify() error {
 		return err
 	}
 	m.sessions, m.taught = a.sessions, a.taught
+	return nil
+}
+
+// count has the decisions counted that are to be deleted: whoever has counted some of them, and meets no
+// others, goes on from there.
+func (m *moving) count() error {
+	follower := stats.NewFollower(m.live, m.o.Programs)
+	names := map[string]bool{}
+	for row := range m.sessions {
+		names[m.sessions[row].Machine] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if err := follower.Keep(m.ctx, name); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/internal/lessons"
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/pack"
@@ -70,7 +71,9 @@ func (a *audit) compareLedgers(ctx context.Context) error {
 		if want := ledgerHash(l); string(hash) != string(want[:]) {
 			return differs(inRows, "ledger_snapshots", "row %d is not what its hash says", id)
 		}
-		list = append(list, l)
+		if _, decisions := stats.MachineOf(l.Scope); !decisions {
+			list = append(list, l)
+		}
 		return nil
 	})
 	if err != nil || len(list) == 0 || a.damaged() { // damaged logs have other lessons

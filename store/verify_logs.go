@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
@@ -153,6 +154,9 @@ func (a *audit) readLogs(ctx context.Context) error {
 	if err := a.q.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&all); err != nil {
 		return err
 	}
+	if err := a.readTallies(ctx); err != nil {
+		return err
+	}
 	var f *folding
 	var r logRow
 	for err := range scan(a.q.QueryContext(ctx, `SELECT l.id, l.session, l.first, l.decides, l.at, l.events, l.hash
@@ -181,6 +185,7 @@ func (a *audit) readLogs(ctx context.Context) error {
 // A folding is the folding of one session's log.
 type folding struct {
 	*session.Folder
+	watch    *stats.Watch // nil if nobody asks what records add
 	spend    *bills
 	a        *audit
 	row      int64
@@ -200,7 +205,11 @@ func (a *audit) open(row int64) *folding {
 		return []byte(d.text), nil
 	}
 	paid := newBills()
-	return &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: paid.follow}, spend: paid, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
+	f := &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: paid.follow}, spend: paid, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
+	if a.taught != nil || len(a.talliesOf) > 0 {
+		f.watch = stats.On(f.Folder)
+	}
+	return f
 }
 
 // close keeps what a log says of its session.
@@ -281,7 +290,16 @@ func (f *folding) learn(place int64, events []session.Event, want *beside) {
 		row := a.rows[name]
 		want.decides = &row
 	}
-	if t, ok := projection.TaughtBy(place, events); ok {
+	t, ok := projection.TaughtBy(place, events)
+	if f.watch != nil {
+		if r := f.watch.Take(); !r.Empty() {
+			a.counted(name, place, r.Human(), t.Lesson != nil, func(sum *stats.Tally) { sum.Add(place, r) })
+			if a.taught != nil {
+				t.Stats, ok = encodeAdded(place, r), true
+			}
+		}
+	}
+	if ok {
 		a.teach(name, &t)
 		if a.taught != nil {
 			a.taught[f.row] = append(a.taught[f.row], t)
@@ -373,7 +391,16 @@ func (a *audit) readArchived(ctx context.Context) error {
 			return differs(inArchived, id, "its machine is row %d of machines, which is not there", machine)
 		}
 		for i := range list {
-			a.teach(a.machines[machine], &list[i])
+			t := &list[i]
+			a.teach(a.machines[machine], t)
+			if t.Stats == nil {
+				continue
+			}
+			var added stats.Tally
+			if err := decodeAdded(t.Stats, &added); err != nil {
+				return differs(inArchived, id, "%v", err)
+			}
+			a.counted(a.machines[machine], t.Place, added.Of("").Human > 0, t.Lesson != nil, func(sum *stats.Tally) { sum.Plus(&added) })
 		}
 		return nil
 	})

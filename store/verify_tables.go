@@ -32,6 +32,7 @@ func (a *audit) following() []check {
 		{inRows, "lessons", a.compareLessons},
 		{inRows, "gaps", a.compareGaps},
 		{inRows, "ledger_snapshots", a.compareLedgers},
+		{inRows, "ledger_snapshots", a.compareTallies},
 	}
 }
 

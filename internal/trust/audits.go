@@ -1,6 +1,9 @@
 package trust
 
-import "github.com/dialai/dialai/exact"
+import (
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/wire"
+)
 
 // Audits sums what audits found of automatic decisions. The zero Audits is empty.
 type Audits struct {
@@ -26,6 +29,14 @@ func (a *Audits) Add(o *Outcome) {
 // Plus returns the sum of both.
 func (a Audits) Plus(b Audits) Audits {
 	return Audits{a.n + b.n, a.wrong + b.wrong, a.all + b.all, a.estimate + b.estimate}
+}
+
+// Code writes a, or fills it in.
+func (a *Audits) Code(c *wire.Coder) {
+	count(c, &a.n)
+	count(c, &a.wrong)
+	c.Float(&a.all)
+	c.Float(&a.estimate)
 }
 
 // Counts returns how many audits there were and how many found an error.

@@ -17,6 +17,7 @@ type Taught struct {
 	Exemplar    string             `json:"exemplar,omitempty"`  // its text
 	Retracted   string             `json:"retracted,omitempty"` // how the text of an exemplar begins that is to be emptied
 	Counts      bool               `json:"counts,omitempty"`    // the machine's version of trust grows by one
+	Stats       []byte             `json:"stats,omitempty"`     // what it adds to the tally of its machine; for whoever has the log to fill in
 }
 
 // TaughtBy returns what follows from the events of a record at a place; nothing where ok is false.
