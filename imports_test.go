@@ -68,7 +68,7 @@ var ladder = map[string][]string{
 	"undertaking":                {"agent", "arbiter", "exact", "internal/batch", "internal/files", "internal/jsontext", "internal/packs", "machine", "permit", "runner", "session", "specialist"},
 	"internal/lint":              {"internal/planning", "machine", "internal/trust", "session", "runner"},
 	"explain":                    {"internal/collapse", "internal/planning", "exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
-	"report":                     {"internal/planning", "internal/stats", "exact", "machine", "specialist", "internal/trust", "session", "runner"},
+	"report":                     {"internal/planning", "internal/spend", "internal/stats", "exact", "machine", "specialist", "internal/trust", "session", "runner"},
 	"api":                        {"control", "exact", "explain", "guard", "internal/packs", "internal/trust", "machine", "report", "session", "specialist", "runner"},
 	"client":                     {"api"},
 	"control":                    {"exact", "specialist"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -61,7 +62,7 @@ func SpentOf(ctx context.Context, r *runner.Runner, machineName string, q SpendQ
 	if _, err := r.Newest(ctx, machineName); err != nil {
 		return nil, err
 	}
-	all, err := r.Expenses(ctx, machineName)
+	tally, err := r.Tally(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func SpentOf(ctx context.Context, r *runner.Runner, machineName string, q SpendQ
 	if q.by() == "total" {
 		list, index[Spent{MachineName: machineName}] = append(list, Spent{MachineName: machineName}), 0
 	}
-	for _, s := range all {
+	for s, book := range tally.Spent {
 		day := s.Day.Time().Format(dayForm)
 		if day < q.Since || q.Until != "" && day > q.Until {
 			continue
@@ -91,7 +92,7 @@ func SpentOf(ctx context.Context, r *runner.Runner, machineName string, q SpendQ
 			i = len(list)
 			list, index[key] = append(list, key), i
 		}
-		list[i].add(&s)
+		list[i].add(s.Guards, book)
 	}
 	slices.SortFunc(list, func(a, b Spent) int {
 		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.SpecialistID, b.SpecialistID), cmp.Compare(a.Model, b.Model))
@@ -100,12 +101,12 @@ func SpentOf(ctx context.Context, r *runner.Runner, machineName string, q SpendQ
 }
 
 // add counts a spending.
-func (s *Spent) add(one *runner.Spending) {
-	s.SpentView = s.Plus(one.Book)
-	if one.Guards {
+func (s *Spent) add(guards bool, b spend.Book) {
+	s.SpentView = s.Plus(b)
+	if guards {
 		if s.Guards == nil {
 			s.Guards = &session.SpentView{}
 		}
-		*s.Guards = s.Guards.Plus(one.Book)
+		*s.Guards = s.Guards.Plus(b)
 	}
 }

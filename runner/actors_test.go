@@ -372,7 +372,7 @@ func TestEveryActHasItsActor(t *testing.T) {
 	}
 	for _, name := range []string{ // what the engine does, or only reads
 		"Step", "StepApart", "StepOn", "Called", "Run", "Tick", "StopAtLimit", "StopAtTime", "Meet", "Close", "Watch", "Fold", "SessionDecisions", "Due", "Store", "Session", "Sessions", "Inbox", "Reviews", "Question", "Asks", "Evaluate", "Past", "Weights", "Outcome",
-		"Ledger", "QuotaHeld", "QuotaUsed", "Adopters", "Humans", "HumansIn", "Deciding", "Newest", "Decisions", "TrustHistory", "Calibration", "Expenses", "SelectChampion", "WithheldRounds"} {
+		"Ledger", "QuotaHeld", "QuotaUsed", "Adopters", "Humans", "HumansIn", "Deciding", "Newest", "Decisions", "TrustHistory", "Calibration", "NewestDecisions", "Tally", "SelectChampion", "WithheldRounds"} {
 		told[name] = true
 	}
 	for _, act := range acts {

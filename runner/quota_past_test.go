@@ -113,6 +113,20 @@ func (h halting) Records(ctx context.Context, id specialist.SessionID, from int6
 	return h.SQLite.Records(ctx, id, from)
 }
 
+// Log fails after one record.
+func (h halting) Log(ctx context.Context, machineName string, after int64) iter.Seq2[session.LogEntry, error] {
+	if *h.fails == 0 {
+		return h.SQLite.Log(ctx, machineName, after)
+	}
+	*h.fails--
+	return func(yield func(session.LogEntry, error) bool) {
+		for e, err := range h.SQLite.Log(ctx, machineName, after) {
+			_ = yield(e, err) && yield(session.LogEntry{}, context.Canceled)
+			return
+		}
+	}
+}
+
 // TestQuotaSurvivesARestartThatFails: what cannot be read at first is not taken for
 // nothing once it can. The error says which log it was.
 func TestQuotaSurvivesARestartThatFails(t *testing.T) {

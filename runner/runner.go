@@ -117,7 +117,6 @@ type Runner struct {
 	inflight map[askKey]bool // asks this runner is waiting for
 	askers   *lru.Cache[guard.ClassifierConfig, *guard.Asker]
 	outputs  *lru.Cache[string, *spend.Outputs] // of models that guards asked
-	expenses *lru.Cache[string, *expenses]      // by machine, of those that somebody has asked about
 	owner    session.Owner                      // nil until the first ask outside this process
 	watchers map[chan struct{}]bool             // told of every commit; each has room for one word
 }
@@ -152,7 +151,6 @@ func New(c Config) (*Runner, error) {
 		config: c, store: c.Store, programs: session.NewPrograms(), lessons: lessons.New(),
 		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{}, watchers: map[chan struct{}]bool{},
 		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),
-		expenses: lru.New[string, *expenses](remembered),
 	}
 	r.tallies = stats.NewFollower(c.Store, r.programs)
 	var err error

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"time"
 
 	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
 // Now and then somebody counts what decisions come to, goes on from the snapshot of another, and leaves
@@ -18,8 +20,9 @@ const countEvery = 23
 // A keeper is the store of whoever counts, with room for snapshots.
 type keeper struct {
 	session.Store
-	w    *world
-	kept []session.LedgerSnapshot // the newest first
+	w        *world
+	programs *session.Programs
+	kept     []session.LedgerSnapshot // the newest first
 }
 
 func (k *keeper) KeepLedger(_ context.Context, s session.LedgerSnapshot) error {
@@ -44,9 +47,9 @@ func (k *keeper) LedgerSnapshots(context.Context, string) iter.Seq2[session.Ledg
 // tally has somebody count who has not counted before.
 func (w *world) tally() {
 	if w.keeper == nil {
-		w.keeper = &keeper{Store: w.base, w: w}
+		w.keeper = &keeper{Store: w.base, w: w, programs: session.NewPrograms()}
 	}
-	if err := stats.NewFollower(w.keeper, session.NewPrograms()).Keep(context.Background(), w.machine.Name()); err != nil {
+	if err := stats.NewFollower(w.keeper, w.keeper.programs).Keep(context.Background(), w.machine.Name()); err != nil {
 		w.fail(talliesKept, "%v", err)
 	}
 }
@@ -57,8 +60,8 @@ func (w *world) compareTallies() {
 	name, ctx := w.machine.Name(), context.Background()
 	want := w.counted()
 	for what, f := range map[string]func() (*stats.Tally, error){
-		"at once":           func() (*stats.Tally, error) { return stats.NewFollower(w.base, session.NewPrograms()).Of(ctx, name) },
-		"from snapshots":    func() (*stats.Tally, error) { return stats.NewFollower(w.keeper, session.NewPrograms()).Of(ctx, name) },
+		"at once":           func() (*stats.Tally, error) { return stats.NewFollower(w.base, w.keeper.programs).Of(ctx, name) },
+		"from snapshots":    func() (*stats.Tally, error) { return stats.NewFollower(w.keeper, w.keeper.programs).Of(ctx, name) },
 		"as it was counted": func() (*stats.Tally, error) { return w.reader.Tally(ctx, name) },
 	} {
 		if got, err := f(); err != nil || !bytes.Equal(stats.Snapshot(name, 0, got).Body, stats.Snapshot(name, 0, want).Body) {
@@ -93,6 +96,18 @@ func (w *world) counted() *stats.Tally {
 			t.Add(places[ref], stats.Record{Decision: d}) // which has the looks of its reviews
 			human[d.RoundID] = d.IsHuman
 			w.count("decisions counted")
+		}
+	}
+	for _, s := range w.sessions {
+		f := &session.Folder{Charged: func(at specialist.Time, c session.Charge) {
+			on := stats.Spending{Day: specialist.TimeOf(at.Time().Truncate(24 * time.Hour)), SpecialistID: c.SpecialistID, Model: c.Model, Guards: c.Guards}
+			t.Add(0, stats.Record{Charges: []stats.Charge{{Spending: on, Book: c.Book}}})
+			w.count("charges counted")
+		}}
+		for _, err := range w.reader.Fold(ctx, s.id, f) {
+			if err != nil {
+				return failed(err)
+			}
 		}
 	}
 	for x, err := range w.base.Lessons(ctx, 0) {

@@ -1,4 +1,4 @@
-// Package stats counts what the decisions of a machine come to.
+// Package stats counts what the decisions of a machine come to, and what was spent on them.
 package stats
 
 import (
@@ -7,13 +7,15 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/internal/wire"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
-// Metrics of a million decisions are sums, and each decision adds to them once. A Tally has these
-// sums for each state of a machine: what a record of a log adds (watch.go), what all records up to a
+// Metrics of a million decisions are sums, and each decision adds to them once; so is what was spent. A
+// Tally has these sums for each state and each day of a machine: what a record of a log adds (watch.go), what all records up to a
 // place come to (follow.go), kept beside the log as ledgers are, so that nobody counts them twice.
 //
 // Sums of counts come out the same in whatever order they are added, so that a store can prove
@@ -26,6 +28,40 @@ const Format = 1
 // A Tally is what decisions of one machine come to. The zero Tally is of none.
 type Tally struct {
 	States map[string]*State // by the name of the state that was left; never nil pointers
+	// Spent is what the sessions have spent, each entry other than zero. What sessions were forked with was
+	// spent in others. The sum is that of what the sessions say, but for sums that are cut off at the
+	// largest number.
+	Spent map[Spending]spend.Book
+}
+
+// A Spending says on what something was spent. Corrections count on the day on which they came, so that
+// what was spent on a day may be below zero.
+type Spending struct {
+	Day          specialist.Time // when it began, in UTC
+	SpecialistID string          // [session.TruthID] or [session.ClassifierID] for the guards' own questions
+	Model        string          // that was charged for; "" if it was none, or nobody has said
+	Guards       bool            // the guards asked that themselves
+}
+
+func (s Spending) compare(o Spending) int {
+	guards := func(s Spending) int {
+		if s.Guards {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(s.Day, o.Day), cmp.Compare(s.SpecialistID, o.SpecialistID), cmp.Compare(s.Model, o.Model), cmp.Compare(guards(s), guards(o)))
+}
+
+func (t *Tally) spend(on Spending, b spend.Book) {
+	if t.Spent == nil {
+		t.Spent = map[Spending]spend.Book{}
+	}
+	if b = t.Spent[on].Plus(b); b == (spend.Book{}) {
+		delete(t.Spent, on)
+		return
+	}
+	t.Spent[on] = b
 }
 
 // A State is what the decisions by which one state was left come to, and what was learned of them.
@@ -74,6 +110,9 @@ func (t *Tally) Add(place int64, r Record) {
 	for _, l := range r.Looks {
 		s := t.State(l.State)
 		s.Looks, s.Looked = s.Looks+1, s.Looked+l.Milliseconds
+	}
+	for _, c := range r.Charges {
+		t.spend(c.Spending, c.Book)
 	}
 }
 
@@ -169,6 +208,9 @@ func (t *Tally) Plus(o *Tally) {
 			s.voted(id, *v)
 		}
 	}
+	for on, b := range o.Spent {
+		t.spend(on, b)
+	}
 }
 
 // Of returns the sums of one state, or of all of them if state is "". It shares nothing with t.
@@ -179,7 +221,7 @@ func (t *Tally) Of(state string) *State {
 		if state != "" && name != state {
 			continue
 		}
-		sum.Plus(&Tally{map[string]*State{"": s}})
+		sum.Plus(&Tally{States: map[string]*State{"": s}})
 		all.Beside, all.Seconds, all.Apart = all.Beside+s.Beside, all.Seconds+s.Seconds, all.Apart+s.Apart
 		all.Audits = all.Audits.Plus(s.Audits)
 	}
@@ -204,6 +246,16 @@ func (t *Tally) Code(c *wire.Coder) {
 			*s = &State{}
 		}
 		(*s).code(c)
+	})
+	wire.Map(c, &t.Spent, Spending.compare, func(on *Spending, b *spend.Book) {
+		wire.Int(c, &on.Day)
+		wire.Text(c, &on.SpecialistID)
+		wire.Text(c, &on.Model)
+		c.Bool(&on.Guards)
+		for _, n := range []*int64{&b.Calls, &b.TokensIn, &b.TokensOut, &b.Unpriced, &b.Estimated} {
+			wire.Int(c, n)
+		}
+		wire.Int(c, &b.Money)
 	})
 }
 

@@ -1,6 +1,8 @@
 package stats
 
 import (
+	"time"
+
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -10,6 +12,13 @@ import (
 type Record struct {
 	Decision *session.DecisionRecord // nil unless a transition was executed
 	Looks    []Look                  // of humans who reviewed a decision
+	Charges  []Charge
+}
+
+// A Charge is what was spent.
+type Charge struct {
+	Spending
+	Book spend.Book // may be below zero
 }
 
 // A Look is how long a human looked who reviewed a decision.
@@ -19,7 +28,7 @@ type Look struct {
 }
 
 // Empty reports whether r adds nothing.
-func (r Record) Empty() bool { return r.Decision == nil && len(r.Looks) == 0 }
+func (r Record) Empty() bool { return r.Decision == nil && len(r.Looks) == 0 && len(r.Charges) == 0 }
 
 // Human reports whether a human decided by the record.
 func (r Record) Human() bool { return r.Decision != nil && r.Decision.IsHuman }
@@ -31,10 +40,10 @@ type Watch struct {
 	states map[string]string // that were left by decisions, by their rounds
 }
 
-// On returns a Watch of a Folder, whose Decision and Applied go on to be called.
+// On returns a Watch of a Folder, whose Decision, Applied and Charged go on to be called.
 func On(f *session.Folder) *Watch {
 	w := &Watch{states: map[string]string{}}
-	decision, applied := f.Decision, f.Applied
+	decision, applied, charged := f.Decision, f.Applied, f.Charged
 	f.Decision = func(d *session.DecisionRecord) {
 		w.next.Decision, w.states[d.RoundID] = d, d.FromState
 		if decision != nil {
@@ -50,6 +59,13 @@ func On(f *session.Folder) *Watch {
 		}
 		if applied != nil {
 			applied(seq, ev, before, after)
+		}
+	}
+	f.Charged = func(at specialist.Time, c session.Charge) {
+		day := specialist.TimeOf(at.Time().Truncate(24 * time.Hour))
+		w.next.Charges = append(w.next.Charges, Charge{Spending{day, c.SpecialistID, c.Model, c.Guards}, c.Book})
+		if charged != nil {
+			charged(at, c)
 		}
 	}
 	return w

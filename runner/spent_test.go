@@ -112,9 +112,9 @@ func TestSpentOfGuards(t *testing.T) {
 	}
 }
 
-// TestExpensesGoOn: however the requests fall between the steps of many sessions, also on a file
+// TestSpentGoesOn: however the requests fall between the steps of many sessions, also on a file
 // and where a read fails halfway, the sum is what the sessions say.
-func TestExpensesGoOn(t *testing.T) {
+func TestSpentGoesOn(t *testing.T) {
 	file, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "dialai.db"), store.SQLiteOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -133,16 +133,16 @@ func TestExpensesGoOn(t *testing.T) {
 		if i == 3 {
 			fails = 2
 			for range 2 {
-				if _, err := b.r.Expenses(b.ctx, "desk"); err == nil {
+				if _, err := b.r.Tally(b.ctx, "desk"); err == nil {
 					t.Error("a log that cannot be read is passed over")
 				}
 			}
 		}
-		list, err := b.r.Expenses(b.ctx, "desk")
+		tally, err := b.r.Tally(b.ctx, "desk")
 		b.ok(err)
 		var sum, want spend.Book
-		for _, s := range list {
-			sum = sum.Plus(s.Book)
+		for _, book := range tally.Spent {
+			sum = sum.Plus(book)
 		}
 		for _, s := range sessions {
 			want = want.Plus(b.now(s).Spent())
@@ -151,7 +151,7 @@ func TestExpensesGoOn(t *testing.T) {
 			t.Errorf("after %d sessions the sum is %+v, want %+v", i+1, sum, want)
 		}
 	}
-	if list, err := b.r.Expenses(b.ctx, "nothing"); err != nil || len(list) != 0 {
-		t.Errorf("of no machine: %v, %v", list, err)
+	if tally, err := b.r.Tally(b.ctx, "nothing"); err != nil || len(tally.Spent) != 0 {
+		t.Errorf("of no machine: %v, %v", tally, err)
 	}
 }
