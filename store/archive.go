@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
 // A store grows with every session, and most of it is asked for no more. Archive moves the whole
@@ -458,6 +460,32 @@ func unpackTaught(packed []byte) (list []projection.Taught, err error) {
 		return nil, fmt.Errorf("it is no list: %w", err)
 	}
 	return list, nil
+}
+
+// ArchivedTallies implements [stats.Archiver].
+func (s *SQLite) ArchivedTallies(ctx context.Context, machineName string) iter.Seq2[stats.Added, error] {
+	return func(yield func(stats.Added, error) bool) {
+		var packed []byte
+		for err := range scan(s.read.QueryContext(ctx, `SELECT a.taught FROM archived a JOIN machines m ON m.id=a.machine WHERE m.machine_name=?`, machineName)).into(&packed) {
+			var list []projection.Taught
+			if err == nil {
+				list, err = unpackTaught(packed)
+			}
+			for i := range list {
+				if list[i].Stats == nil || err != nil {
+					continue
+				}
+				var added stats.Added
+				if added, err = snapshots.ReadAdded(list[i].Place, list[i].Stats); err == nil && !yield(added, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(stats.Added{}, err)
+				return
+			}
+		}
+	}
 }
 
 // Archived returns an [session.ArchivedError] if the id of a session that was archived begins so, and nil if there is none.

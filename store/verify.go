@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
 // Verify holds a file against what it says of itself, in four layers, each of which
@@ -182,9 +183,7 @@ type audit struct {
 	lessons     map[int64]string // by log row, as they are stored
 	beside      map[int64]beside // what stands beside events and is wrong, by log row
 
-	talliesOf map[string][]*tallied // snapshots of decisions, by machine name
-	humans    map[int64]bool        // places of records by which humans decided, and that taught something
-
+	proof  snapshots.Proof
 	taught map[int64][]projection.Taught // what follows from each log, by sessions.id; nil if nobody asks
 }
 
@@ -203,7 +202,7 @@ func newAudit(r reader, programs *session.Programs, tails bool) *audit {
 	return &audit{
 		reader: r, programs: programs, tails: tails, found: map[Kind]*Difference{}, definitions: map[string]storedDefinition{},
 		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]foldedSession{}, taken: map[int64]string{}, began: map[int64]int64{},
-		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, lessons: map[int64]string{}, beside: map[int64]beside{}, talliesOf: map[string][]*tallied{}, humans: map[int64]bool{},
+		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, lessons: map[int64]string{}, beside: map[int64]beside{},
 		progress: func(int64, int64) {},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
 // The second layer of Verify: what everything else follows from. Definitions are held
@@ -154,7 +155,7 @@ func (a *audit) readLogs(ctx context.Context) error {
 	if err := a.q.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&all); err != nil {
 		return err
 	}
-	if err := a.readTallies(ctx); err != nil {
+	if err := a.readSnapshots(ctx); err != nil {
 		return err
 	}
 	var f *folding
@@ -206,7 +207,7 @@ func (a *audit) open(row int64) *folding {
 	}
 	paid := newBills()
 	f := &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: paid.follow}, spend: paid, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
-	if a.taught != nil || len(a.talliesOf) > 0 {
+	if a.taught != nil || a.proof.Counts() {
 		f.watch = stats.On(f.Folder)
 	}
 	return f
@@ -293,9 +294,9 @@ func (f *folding) learn(place int64, events []session.Event, want *beside) {
 	t, ok := projection.TaughtBy(place, events)
 	if f.watch != nil {
 		if r := f.watch.Take(); !r.Empty() {
-			a.counted(name, place, r.Human(), t.Lesson != nil, func(sum *stats.Tally) { sum.Add(place, r) })
+			a.proof.Record(name, place, r, t.Lesson != nil)
 			if a.taught != nil {
-				t.Stats, ok = encodeAdded(place, r), true
+				t.Stats, ok = snapshots.Added(place, r), true
 			}
 		}
 	}
@@ -396,11 +397,11 @@ func (a *audit) readArchived(ctx context.Context) error {
 			if t.Stats == nil {
 				continue
 			}
-			var added stats.Tally
-			if err := decodeAdded(t.Stats, &added); err != nil {
+			added, err := snapshots.ReadAdded(t.Place, t.Stats)
+			if err != nil {
 				return differs(inArchived, id, "%v", err)
 			}
-			a.counted(a.machines[machine], t.Place, added.Of("").Human > 0, t.Lesson != nil, func(sum *stats.Tally) { sum.Plus(&added) })
+			a.proof.Archived(a.machines[machine], &added, t.Lesson != nil)
 		}
 		return nil
 	})

@@ -31,8 +31,7 @@ func (a *audit) following() []check {
 		{inRows, "exemplars", a.compareExemplars},
 		{inRows, "lessons", a.compareLessons},
 		{inRows, "gaps", a.compareGaps},
-		{inRows, "ledger_snapshots", a.compareLedgers},
-		{inRows, "ledger_snapshots", a.compareTallies},
+		{inRows, "ledger_snapshots", a.compareSnapshots},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/internal/lru"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/internal/wire"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -55,6 +56,9 @@ type Added struct {
 	Place int64
 	Tally Tally
 }
+
+// Human reports whether a human decided by the record.
+func (a *Added) Human() bool { return a.Tally.Of("").Human > 0 }
 
 // A Follower follows the decisions of the machines of one store. It may be used concurrently.
 type Follower struct {
@@ -217,7 +221,7 @@ func (d *delta) records(ctx context.Context) (more bool, err error) {
 				return false, err
 			}
 			d.tally.Plus(&a.Tally)
-			d.humans[a.Place] = a.Tally.Of("").Human > 0
+			d.humans[a.Place] = a.Human()
 		}
 	}
 	var list []session.LogEntry // none of which is read while a connection yields them
@@ -337,11 +341,22 @@ func (d *delta) lessons(ctx context.Context) error {
 			return err
 		case x.Seq > d.place:
 			return nil
-		case x.Outcome != nil && x.Outcome.Machine == d.name, x.Second != nil && x.Second.Machine == d.name:
+		case Taught(&x) == d.name:
 			d.tally.Learn(&x, d.humans[x.Seq])
 		}
 	}
 	return nil
+}
+
+// Taught returns the machine of whose decisions a lesson is; "" if it is of none.
+func Taught(x *trust.Lesson) string {
+	switch {
+	case x.Outcome != nil:
+		return x.Outcome.Machine
+	case x.Second != nil:
+		return x.Second.Machine
+	}
+	return ""
 }
 
 const scopePrefix = "stats "
