@@ -86,7 +86,7 @@ var ladder = map[string][]string{
 	"store/internal/projection":  {"internal/trust", "machine", "session", "specialist"},
 	"store/internal/snapshots":   {"internal/lessons", "internal/stats", "internal/trust", "internal/wire", "session", "store/internal/pack"},
 	"store":                      {"control", "store/internal/snapshots", "store/internal/fold", "store/internal/groupcommit", "store/internal/pack", "store/internal/projection", "internal/stats", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
-	"store/postgres":             {"exact", "internal/lru", "internal/trust", "machine", "session", "specialist", "store", "store/internal/fold", "store/internal/groupcommit", "store/internal/pack", "store/internal/projection"},
+	"store/postgres":             {"exact", "internal/stats", "store/internal/snapshots", "internal/lru", "internal/trust", "machine", "session", "specialist", "store", "store/internal/fold", "store/internal/groupcommit", "store/internal/pack", "store/internal/projection"},
 	"store/storetest":            {"control", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
 	"internal/lab/backtest":      {"internal/collapse", "internal/planning", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "report"},
 	"internal/lab/simulate":      {"internal/planning", "exact", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},

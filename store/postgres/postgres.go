@@ -56,7 +56,10 @@ type Store struct {
 	fresh    int64                    // number of the first partition of the log that may have to be made
 }
 
-var _ session.Store = (*Store)(nil)
+var (
+	_ session.Store        = (*Store)(nil)
+	_ session.LedgerKeeper = (*Store)(nil)
+)
 
 // remembered is how many sessions, machine names and definitions are cached at least.
 const remembered = 2048

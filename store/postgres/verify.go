@@ -10,12 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
 // Verify holds a store against what it says of itself, all of it as of one moment, while others use it: the
@@ -62,7 +64,7 @@ func (s *Store) Verify(ctx context.Context, programs *session.Programs, told fun
 	}
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		a.tx = tx
-		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.checkSessions, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs} {
+		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.readSnapshots, a.checkSessions, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs, a.checkSnapshots} {
 			if err := check(ctx); err != nil {
 				return err
 			}
@@ -92,6 +94,7 @@ type audit struct {
 	tallies     map[string]*trust.Book // by machine name
 	learned     map[string]int64       // records that taught something, by machine name
 	rosters     map[int]int64          // the last sequence number of each
+	proof       snapshots.Proof
 }
 
 // differs keeps a difference if it is the first of its kind.
@@ -241,6 +244,10 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		}
 		return nil, &session.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
 	}}
+	var watch *stats.Watch
+	if a.proof.Counts() {
+		watch = stats.On(f)
+	}
 	a.ids[row.id] = row.ID
 	var head session.Hash
 	var sequence, place int64
@@ -264,7 +271,11 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		}
 		copy(head[:], r.hash)
 		sequence, place = sequence+int64(len(events)), r.place
-		a.follow(f.Session().Machine().Name(), row.ID, &r, events)
+		machine := f.Session().Machine().Name()
+		a.follow(machine, row.ID, &r, events)
+		if watch != nil {
+			a.proof.Record(machine, r.place, watch.Take(), a.lessons[r.place] != "")
+		}
 	}, row.id)
 	if err != nil || !whole {
 		return records, err

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/internal/pgtest"
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -49,6 +50,10 @@ func TestVerify(t *testing.T) {
 	if err := s.AppendAgentLog(t.Context(), ids[0], 0, session.AgentEvent{At: 1, Kind: "note", Data: []byte(`{}`)}); err != nil {
 		t.Fatal(err)
 	}
+	tallies := stats.NewFollower(s, session.NewPrograms())
+	if err := tallies.Keep(t.Context(), m.Name()); err != nil {
+		t.Fatal(err)
+	}
 	verify := func() (found string) {
 		t.Helper()
 		report, err := s.Verify(t.Context(), session.NewPrograms(), nil)
@@ -86,6 +91,7 @@ func TestVerify(t *testing.T) {
 		{`UPDATE exemplars SET exemplar=''`, "rows: exemplars"},
 		{`UPDATE machines SET trust_version=0`, "its versions"},
 		{`UPDATE machines SET roster_version=0`, "its versions"},
+		{`UPDATE ledger_snapshots SET format=format+1`, "not what its hash says"},
 		{`UPDATE sessions SET head='\x00' WHERE id=3`, "its row in sessions"},
 		{`UPDATE sessions SET ended_at=1 WHERE id=3`, "its row in sessions"},
 		{`UPDATE sessions SET calls=calls+1 WHERE id=3`, "its row in sessions"},
@@ -97,6 +103,23 @@ func TestVerify(t *testing.T) {
 		}
 		exec(t, address, restore)
 	}
+	counted, err := tallies.Of(t.Context(), m.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := s.Place(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := counted.Clone()
+	wrong.State("looping").Human++
+	if err := s.KeepLedger(t.Context(), stats.Snapshot(m.Name(), place, wrong)); err != nil {
+		t.Fatal(err)
+	}
+	if found := verify(); !strings.Contains(found, "not what the decisions up to there come to") {
+		t.Errorf("with a snapshot of other decisions there is %q", found)
+	}
+	exec(t, address, restore)
 	if found := verify(); found != "" {
 		t.Errorf("in the end there is %s", found)
 	}
@@ -109,7 +132,7 @@ func TestVerify(t *testing.T) {
 // copied returns the statements that copy the tables of a store aside, and that put them back.
 func copied() (save, restore string) {
 	save, restore = `CREATE SCHEMA saved; `, ``
-	for _, table := range []string{"machines", "definitions", "sessions", "log", "roster_log", "lessons", "alignment", "exemplars", "agent_log"} {
+	for _, table := range []string{"machines", "definitions", "sessions", "log", "roster_log", "lessons", "alignment", "exemplars", "agent_log", "ledger_snapshots"} {
 		save += fmt.Sprintf(`CREATE TABLE saved.%[1]s AS TABLE dialai.%[1]s; `, table)
 		restore += fmt.Sprintf(`TRUNCATE dialai.%[1]s; INSERT INTO dialai.%[1]s OVERRIDING SYSTEM VALUE SELECT * FROM saved.%[1]s; `, table)
 	}
