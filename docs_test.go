@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,11 +79,39 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
+// built returns the path of the program, which is built once.
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(programs, "dialai")
+	if out, err := exec.Command("go", "build", "-o", path, "./cmd/dialai").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// programs is the folder of what is built, which goes when all tests are over.
+var programs string
+
+func TestMain(m *testing.M) {
+	var err error
+	if programs, err = os.MkdirTemp("", "dialai"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(programs)
+	os.Exit(code)
+}
+
 // newShell builds the program and returns a shell that finds it.
 func newShell(t *testing.T) *shell {
 	t.Helper()
 	s := &shell{T: t, dir: t.TempDir(), ids: map[string]string{}}
-	s.must("go", "build", "-o", filepath.Join(s.dir, "dialai"), "./cmd/dialai")
+	program, err := built()
+	if err == nil {
+		err = os.Symlink(program, filepath.Join(s.dir, "dialai"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.env = append(os.Environ(), "PATH="+s.dir+string(os.PathListSeparator)+os.Getenv("PATH"), "XDG_DATA_HOME="+filepath.Join(s.dir, "data"), "NO_COLOR=1")
 	return s
 }

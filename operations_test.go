@@ -137,6 +137,7 @@ func instructions(t *testing.T) (list [][2]string) {
 // that a server answers which is started as the image starts it. No builder is needed: the
 // steps are done here.
 func TestContainerfile(t *testing.T) {
+	t.Parallel()
 	last := map[string]string{}
 	build := ""
 	for _, in := range instructions(t) {

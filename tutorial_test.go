@@ -35,8 +35,10 @@ type lesson struct {
 // TestTutorials plays the tutorials, and compares what every command prints with what they
 // say. Ids and times differ. With -update it writes what was printed into them.
 func TestTutorials(t *testing.T) {
+	t.Parallel() // each waits for disks and processes, most of the time
 	for _, name := range tutorials {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".md"), func(t *testing.T) {
+			t.Parallel()
 			text, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
