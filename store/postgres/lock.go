@@ -26,18 +26,22 @@ func newLock(d *database, name string) *Lock { return &Lock{d: d, name: name} }
 // DriverLock returns the lock that who carries all sessions of the store on holds, so that one process does.
 func (s *Store) DriverLock() *Lock { return newLock(&s.database, "driving") }
 
-// TryLock takes the lock if it is free, and says whether this process holds it: to one that has it, whether
-// it still does, which costs no query. An error says that the database could not be asked.
+// Holds reports whether the lock is held, without asking the database.
+func (l *Lock) Holds() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.owner != nil && l.owner.lives()
+}
+
+// TryLock takes the lock if it is free, and says whether it has. An error says that the database could not be
+// asked.
 func (l *Lock) TryLock() (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.owner != nil {
-		if l.owner.lives() {
-			return true, nil
-		}
-		l.owner = nil // its row is forgotten with those of all who were killed
-		return false, nil
+	if l.owner != nil && l.owner.lives() {
+		return true, nil
 	}
+	l.owner = nil // one that was lost is forgotten with those of all who were killed
 	ctx := l.d.closing
 	free, err := one[bool](ctx, l.d, `SELECT NOT EXISTS (SELECT FROM locks l JOIN owners o ON o.name=l.owner WHERE l.name=$1 AND o.until>now())`, l.name)
 	if err != nil || !free {
@@ -69,7 +73,7 @@ func (l *Lock) Unlock() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.owner
-	if l.owner = nil; o == nil {
+	if l.owner = nil; o == nil || !o.lives() {
 		return nil
 	}
 	return o.Release()
