@@ -76,7 +76,7 @@ var ladder = map[string][]string{
 	"server/mcp":                 {"api", "internal/seal", "internal/text"},
 	"docs":                       {},
 	"desk":                       {},
-	"server":                     {"desk", "internal/jobs", "internal/lab/backtest", "internal/lab/dryrun", "internal/lab/simulate", "internal/trust", "strategies", "internal/telemetry/prom", "internal/telemetry/spans", "docs", "server/mcp", "api", "control", "driver", "exact", "explain", "guard", "internal/graph", "internal/guardlog", "internal/issuer", "internal/jsontext", "internal/lru", "internal/packs", "internal/seal", "machine", "notify", "report", "runner", "server/internal/params", "session", "specialist", "store", "webhook", "internal/text"},
+	"server":                     {"store/postgres", "desk", "internal/jobs", "internal/lab/backtest", "internal/lab/dryrun", "internal/lab/simulate", "internal/trust", "strategies", "internal/telemetry/prom", "internal/telemetry/spans", "docs", "server/mcp", "api", "control", "driver", "exact", "explain", "guard", "internal/graph", "internal/guardlog", "internal/issuer", "internal/jsontext", "internal/lru", "internal/packs", "internal/seal", "machine", "notify", "report", "runner", "server/internal/params", "session", "specialist", "store", "webhook", "internal/text"},
 	"internal/issuer":            {},
 	"driver":                     {"control", "internal/lru", "specialist", "session", "runner"},
 	"store/internal/pack":        {},

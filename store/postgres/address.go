@@ -105,6 +105,13 @@ func parse(name string, t *tables) (a address, config *pgx.ConnConfig, err error
 	return a, config, nil
 }
 
+// Place returns where the store at an address is, as HOST/DATABASE and the schema if it is not the usual one:
+// without any password. It connects to nothing.
+func Place(name string) (string, error) {
+	a, _, err := parse(name, &sessionTables)
+	return a.String(), err
+}
+
 const (
 	connectWithin = 10 * time.Second
 	silence       = 10 * time.Second // after which who does not answer at all is gone

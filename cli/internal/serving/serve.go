@@ -318,6 +318,13 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Sto
 	}
 	h := &assembled{watched: watched, names: f.tenancy()}
 	config := a.serverConfig(f, log)
+	path, address, err := a.PlaceOf(a.Flags.Store)
+	if err != nil {
+		return nil, err
+	}
+	if path+address != "" {
+		config.Ready = watched.readyChecks(path)
+	}
 	more(&config)
 	tokens := &bindings{settings: f.tokens, first: f.auth != authKeys, kept: config.Control, log: log}
 	var of []command.EngineOf
@@ -381,9 +388,8 @@ func (a *app) serverConfig(f *serveFlags, log *slog.Logger) server.Config {
 	for _, p := range f.proxies {
 		proxies = append(proxies, netip.MustParsePrefix(p)) // it was checked
 	}
-	path, _, _ := a.PlaceOf(a.Flags.Store) // it was opened
 	return server.Config{
-		Proxies: proxies, Ready: readyChecks(path), Issuer: f.oidc.Issuer, Variable: a.Env, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
+		Proxies: proxies, Issuer: f.oidc.Issuer, Variable: a.Env, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
 		Registry: a.Registry, Example: payloads.Example, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log,
 	}
 }
