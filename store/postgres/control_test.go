@@ -113,6 +113,56 @@ func TestControlCut(t *testing.T) {
 	}
 }
 
+// TestControlAnswerLost: of each kind of commit the answer is lost once after it was done. It is done once, and
+// who waits is told so; what is refused when it is sent again was refused.
+func TestControlAnswerLost(t *testing.T) {
+	address := pgtest.Database(t)
+	p, through := between(t, address, 1)
+	c := openControl(t, through)
+	lost := func(what string, do func() error) {
+		t.Helper()
+		p.done.Store(1)
+		if err := do(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if p.done.Load() > 0 {
+			t.Errorf("%s: no answer was lost", what)
+		}
+		p.done.Store(0)
+	}
+	commit := func(changes control.Changes) func() error {
+		return func() error { return c.Commit(t.Context(), changes) }
+	}
+	if err := c.Commit(t.Context(), control.Changes{}); err != nil { // has a name from now on
+		t.Fatal(err)
+	}
+	r, e, answer := request("k")
+	lost("Begin", func() error {
+		begun, err := c.Begin(t.Context(), r, e)
+		if err == nil && begun != (control.Begun{}) {
+			err = fmt.Errorf("it is %+v", begun)
+		}
+		return err
+	})
+	lost("an answer", commit(answer))
+	lost("a key", commit(control.Changes{Keys: []control.Key{{ID: "a"}}, Entries: []control.Entry{{RequestID: "a"}}}))
+	lost("a version", commit(control.Changes{Publish: &control.Machine{Name: "m", Version: 1}}))
+	lost("a webhook", commit(control.Changes{Webhook: &control.Webhook{ID: "w", Version: 1}}))
+	lost("a walk", commit(control.Changes{Walk: &control.Walk{WebhookID: "w", To: 5}}))
+	lost("what is refused", func() error {
+		p.done.Store(0) // a refusal commits nothing
+		err := c.Commit(t.Context(), control.Changes{Keys: []control.Key{{ID: "a"}}})
+		p.done.Store(-1)
+		if errors.Is(err, control.ErrExists) {
+			err = nil
+		}
+		return err
+	})
+	if n := verified(t, c); n != 3 {
+		t.Errorf("the audit log has %d records, want 3", n)
+	}
+}
+
 // expire has all owners of a schema be dead to others.
 func expire(t testing.TB, address, schema string) {
 	t.Helper()
@@ -227,9 +277,11 @@ func TestLock(t *testing.T) {
 	if err := stores[0].RenewOwners(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	taken, err := locks[0].TryLock()
-	if locks[0].Holds() || taken || err != nil {
-		t.Errorf("who was not heard of holds it: %t, %t (%v)", locks[0].Holds(), taken, err)
+	if locks[0].Holds() {
+		t.Error("who was not heard of holds it")
+	}
+	if taken, err := locks[0].TryLock(); taken || err != nil {
+		t.Errorf("who was not heard of takes it from another (%v)", err)
 	}
 	if err := errors.Join(locks[0].Unlock(), locks[1].Unlock()); err != nil {
 		t.Fatal(err)

@@ -228,6 +228,7 @@ func (l *lane) attempt(batch []*job, again bool) (came outcome, err error) {
 	switch c := code(err); {
 	case err == nil || known(err):
 		came = answered
+	case errors.As(err, new(*commitError)):
 	case c == readOnly: // what it leads to is a standby now
 		came = unsent
 	case lost(c) || c == "" && (broken(err) || l.conn.IsClosed()):
@@ -243,14 +244,7 @@ func (l *lane) attempt(batch []*job, again bool) (came outcome, err error) {
 // send sends a batch over the connection that there is.
 func (l *lane) send(ctx context.Context, batch []*job, again bool) (err error) {
 	if j := batch[0]; j.alone != nil {
-		return pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
-			if l.ordered {
-				if _, err := tx.Exec(ctx, inTurn, l.d.lock); err != nil {
-					return err
-				}
-			}
-			return j.alone(ctx, tx, again)
-		})
+		return l.sendAlone(ctx, j, again)
 	}
 	var send pgx.Batch
 	if l.ordered {
@@ -277,6 +271,34 @@ func (l *lane) send(ctx context.Context, batch []*job, again bool) (err error) {
 		}
 	}
 	return nil
+}
+
+// A commitError says that a transaction was to be committed, and no answer has come. The error of the library
+// may be that it could not be asked for another thing, as if nothing had been sent.
+type commitError struct{ error }
+
+func (e *commitError) Unwrap() error { return e.error }
+
+// sendAlone sends a job in a transaction of its own.
+func (l *lane) sendAlone(ctx context.Context, j *job, again bool) error {
+	tx, err := l.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if l.ordered {
+		_, err = tx.Exec(ctx, inTurn, l.d.lock)
+	}
+	if err == nil {
+		err = j.alone(ctx, tx, again)
+	}
+	if err != nil {
+		_ = tx.Rollback(ctx) // or the connection ends, and it with that
+		return err
+	}
+	if err = tx.Commit(ctx); err != nil && code(err) == "" && !errors.Is(err, pgx.ErrTxCommitRollback) {
+		err = &commitError{err}
+	}
+	return err
 }
 
 // inTurn waits until all transactions before it that are in order have ended.
