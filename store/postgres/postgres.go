@@ -1,4 +1,5 @@
-// Package postgres keeps sessions in a database of Postgres, which many processes may use at once.
+// Package postgres keeps sessions, and what a server must remember, in a database of Postgres, which many
+// processes may use at once.
 package postgres
 
 import (
