@@ -3,13 +3,13 @@ package postgres
 import (
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dialai/dialai/control"
@@ -33,7 +33,7 @@ import (
 type Control struct {
 	database
 	lane    *lane
-	writer  uuid.UUID    // names this process in commits
+	writer  [16]byte     // names this process in commits
 	commits atomic.Int64 // that were begun
 
 	naming sync.Mutex // held while this process takes a name
@@ -59,7 +59,8 @@ func OpenControl(ctx context.Context, name string, o Options) (*Control, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := &Control{writer: uuid.New(), turns: map[control.Hash]turn{}}
+	c := &Control{turns: map[control.Hash]turn{}}
+	rand.Read(c.writer[:]) // never fails
 	c.init(a, config, o, nil)
 	c.lane = newLane(&c.database, true)
 	if err := c.open(ctx, &controlTables); err != nil {
@@ -89,11 +90,20 @@ func (c *Control) Address() string { return c.address.String() }
 // DeliveryLock returns the lock that who delivers to webhooks holds, so that one process does.
 func (c *Control) DeliveryLock() *Lock { return newLock(&c.database, "delivering") }
 
-// ErrOtherKey: what is sealed here was sealed under another key.
-var ErrOtherKey = errors.New("secrets are sealed here under another key")
+// A keyError says that secrets are sealed in a database under another key.
+type keyError struct{ address address }
 
-// Seal returns ErrOtherKey if another key than this one was used here before, and remembers the first one by
-// a hash. So servers that share what they remember cannot seal secrets that the others cannot open.
+func (e *keyError) Error() string {
+	return e.address.String() + ": secrets are sealed here under another key"
+}
+
+// Advice says what to do about it.
+func (e *keyError) Advice() string {
+	return "give all servers of a database the same DIALAI_SERVER_KEY; docs/postgres.md says what to do where it was lost"
+}
+
+// Seal returns an error if another key than this one was used here before, and remembers the first one by a
+// hash. So servers that share what they remember cannot seal secrets that the others cannot open.
 func (c *Control) Seal(ctx context.Context, key []byte) error {
 	sum := hmac.New(sha256.New, key)
 	sum.Write([]byte("dialai control"))
@@ -104,7 +114,7 @@ func (c *Control) Seal(ctx context.Context, key []byte) error {
 			return err
 		}
 		if !hmac.Equal(kept, mark) {
-			return &refusal{fmt.Errorf("%s: %w", c.address, ErrOtherKey)}
+			return &refusal{&keyError{c.address}}
 		}
 		return nil
 	})

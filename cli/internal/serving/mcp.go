@@ -216,9 +216,6 @@ func (a *app) sealedWith(ctx context.Context, remembers control.Store, named str
 	if shared, ok := remembers.(*postgres.Control); ok && err == nil {
 		err = shared.Seal(ctx, key[:])
 	}
-	if errors.Is(err, postgres.ErrOtherKey) {
-		err = command.Hinted(err, "give all servers of a database the same %s; docs/postgres.md says what to do where it was lost", serverKeyName)
-	}
 	return key, err
 }
 
