@@ -326,3 +326,13 @@ func TestControlAlone(t *testing.T) {
 		t.Errorf("sessions where a server remembers: %v", err)
 	}
 }
+
+// TestPlace: stores are the same that are shown as the same, whoever uses them with which password.
+func TestPlace(t *testing.T) {
+	one, err := postgres.Place("postgres://me:secret@db.example.com/decisions?sslmode=require")
+	other, err2 := postgres.Place("postgresql://you@db.example.com:5432/decisions")
+	apart, err3 := postgres.Place("postgres://me:secret@db.example.com/decisions?schema=apart")
+	if err := errors.Join(err, err2, err3); err != nil || one != other || one == apart || strings.Contains(one+apart, "secret") {
+		t.Errorf("they are at %q, %q and %q (%v)", one, other, apart, err)
+	}
+}

@@ -68,7 +68,11 @@ func (a *app) readTenants(r *section.Reader, into *map[string]tenantSettings) fu
 				continue
 			}
 			if place != "" && seen[place] != "" {
-				r.Report(at, "same-store", fmt.Sprintf("tenants %q and %q have the same store", seen[place], name), "what one learns and may spend would be the other's; in one database each has a schema of its own, such as ?schema="+strings.ReplaceAll(name, "-", "_"))
+				hint := "what one learns and may spend would be the other's"
+				if strings.HasPrefix(place, "postgres://") {
+					hint += "; in one database each has a schema of its own, such as ?schema=" + strings.ReplaceAll(name, "-", "_")
+				}
+				r.Report(at, "same-store", fmt.Sprintf("tenants %q and %q have the same store", seen[place], name), hint)
 			}
 			seen[place] = name
 		}
