@@ -61,10 +61,10 @@ type AuditRecord struct {
 
 // A Store is what a server says of what it keeps.
 type Store struct {
-	Kind      string `json:"kind" doc:"memory or sqlite"`
+	Kind      string `json:"kind" doc:"memory, sqlite or postgres"`
 	Place     int64  `json:"place" doc:"of the newest record"`
 	Schema    int64  `json:"schema,omitempty" doc:"the version of the file's tables"`
-	SizeBytes int64  `json:"sizeBytes,omitempty" doc:"of the file"`
+	SizeBytes int64  `json:"sizeBytes,omitempty" doc:"of the file of sqlite"`
 
 	LastVerify *Verified `json:"lastVerify,omitempty" doc:"the newest check of it that a job of this week has done"`
 }

@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"net/url"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -12,21 +14,29 @@ import (
 // TestScriptPostgres runs the scripts in testdata/postgres, each with an empty database: DATABASE_URL is its
 // address, PLAIN that without the password, and SECRET the password.
 func TestScriptPostgres(t *testing.T) {
-	address := pgtest.Database(t)
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
+	all, err := filepath.Glob("testdata/postgres/*.txtar")
+	if err != nil || len(all) == 0 {
+		t.Fatal("no scripts: ", err)
 	}
-	secret, _ := u.User.Password()
-	u.User = url.User(u.User.Username())
-	p := scripts()
-	p.Dir = "testdata/postgres"
-	here := p.Setup
-	p.Setup = func(e *testscript.Env) error {
-		e.Setenv("DATABASE_URL", address)
-		e.Setenv("PLAIN", u.String())
-		e.Setenv("SECRET", secret)
-		return here(e)
+	for _, file := range all {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			address := pgtest.Database(t)
+			u, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			secret, _ := u.User.Password()
+			u.User = url.User(u.User.Username())
+			p := scripts()
+			p.Dir, p.Files = "", []string{file}
+			here := p.Setup
+			p.Setup = func(e *testscript.Env) error {
+				e.Setenv("DATABASE_URL", address)
+				e.Setenv("PLAIN", u.String())
+				e.Setenv("SECRET", secret)
+				return here(e)
+			}
+			testscript.Run(t, p)
+		})
 	}
-	testscript.Run(t, p)
 }

@@ -77,10 +77,17 @@ type Stepped struct {
 	Took                time.Duration
 }
 
-// A Lock is held by one process at a time, and free when that has ended.
+// A Lock is held by one process at a time, and free when that has ended. One that a process may lose has a
+// method Holds() bool, which says at once whether it is still held.
 type Lock interface {
 	TryLock() (bool, error)
 	Unlock() error
+}
+
+// holds reports whether a Lock that was taken, or nil, is still held.
+func holds(l Lock) bool {
+	lease, lost := l.(interface{ Holds() bool })
+	return !lost || lease.Holds()
 }
 
 // A Tenant is a store whose sessions are carried on, and the Runner that does it.
@@ -159,7 +166,7 @@ func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
 	defer cancel()
 	idle := make([]*tenant, len(tenants))
 	for i := range tenants {
-		idle[i] = &tenant{Tenant: tenants[i], jobs: map[specialist.SessionID]*job{}, lines: map[string]*line{}}
+		idle[i] = newTenant(tenants[i])
 	}
 	idle, err := d.lead(ctx, idle, &watchers)
 	if err != nil && ctx.Err() == nil {
@@ -174,6 +181,7 @@ func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
 		case <-ctx.Done():
 		case <-d.wake:
 		case <-due.C:
+			idle = append(idle, d.resign()...)
 			if idle, err = d.lead(ctx, idle, &watchers); err != nil && ctx.Err() == nil {
 				d.config.Log.Warn("a tenant is not driven", "error", err) // again in half a second
 			}
@@ -223,9 +231,52 @@ func (d *Driver) begin(ctx context.Context, t *tenant, watchers *sync.WaitGroup)
 		return false, err
 	}
 	if t.Shared {
+		ctx, t.unwatch = context.WithCancel(ctx)
 		watchers.Go(func() { d.watch(ctx, t, place) })
 	}
 	return true, nil
+}
+
+// resign ends driving those tenants whose Locks this process has lost, for it was not heard of in time, and
+// returns them anew. Steps of theirs that are under way end as they would: what they commit is what nobody has
+// overtaken.
+func (d *Driver) resign() (lost []*tenant) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var kept []*tenant
+	for _, t := range d.tenants {
+		if holds(t.Lock) {
+			kept = append(kept, t)
+			continue
+		}
+		d.config.Log.Warn("a tenant is driven by others: this process was not heard of for too long", "tenant", t.Name)
+		d.leave(t)
+		lost = append(lost, newTenant(t.Tenant))
+	}
+	if d.tenants = kept; len(kept) == 0 {
+		d.driving = false
+	}
+	return lost
+}
+
+// leave forgets what there is to do for a tenant.
+func (d *Driver) leave(t *tenant) {
+	t.left = true
+	if t.unwatch != nil {
+		t.unwatch()
+	}
+	for _, j := range t.jobs {
+		if j.state == waiting {
+			d.wakes.remove(j)
+		}
+	}
+	for _, l := range t.lines {
+		n := len(l.jobs) - l.first
+		t.waiting -= n
+		d.queue.ready -= n
+		l.jobs, l.first = nil, 0
+		d.settle(t, l)
+	}
 }
 
 // unlock has other processes drive.
@@ -297,7 +348,7 @@ func (d *Driver) watch(ctx context.Context, t *tenant, place int64) {
 func (d *Driver) committed(t *tenant, e session.LogEntry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if known, _ := d.known.Get(name{t.Name, e.Session}); known < e.First {
+	if known, _ := d.known.Get(name{t.Name, e.Session}); known < e.First && !t.left {
 		d.changed(t, e.Session, e.MachineName, e.First, true)
 	}
 }
@@ -408,7 +459,7 @@ func (d *Driver) followed(ctx context.Context, j *job, tick runner.Tick, err err
 		d.known.Put(j.name(), max(j.sequence, tick.Session.Sequence))
 	}
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, j.tenant.left:
 		d.drop(j)
 	case err == errUndriven:
 		d.undriven.Put(j.name(), true)

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"container/heap"
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -23,8 +24,10 @@ type (
 		jobs    map[specialist.SessionID]*job
 		lines   map[string]*line
 		ready   turns[*line]
-		waiting int  // sessions in the lines
-		held    bool // this process drives it
+		waiting int                // sessions in the lines
+		held    bool               // this process drives it
+		left    bool               // it did, and does no more
+		unwatch context.CancelFunc // ends following its log; nil if nobody does
 	}
 
 	// A line is the sessions of one machine of a tenant, in the order in which they came.
@@ -75,6 +78,10 @@ const (
 	stepping                 // under way
 	waiting                  // among the wakes
 )
+
+func newTenant(t Tenant) *tenant {
+	return &tenant{Tenant: t, jobs: map[specialist.SessionID]*job{}, lines: map[string]*line{}}
+}
 
 func (t *turn) mine() *turn { return t }
 

@@ -73,7 +73,8 @@ type Config struct {
 
 type poster = func(ctx context.Context, address string, headers []webhook.Header, body []byte) (webhook.Reply, error)
 
-// A Lock is held by one process at a time, and free when that has ended.
+// A Lock is held by one process at a time, and free when that has ended. One that a process may lose has a
+// method Holds() bool, which says at once whether it is still held.
 type Lock interface {
 	TryLock() (bool, error)
 	Unlock() error
@@ -115,17 +116,29 @@ func New(c Config) *Notifier {
 }
 
 // Run tells webhooks what happens until ctx ends. What was not sent by then is sent by whoever
-// delivers next. The error is one of the lock, nil if ctx ended it. A Notifier is run once.
+// delivers next, also where this process has lost the lock, for it was not heard of in time: then it waits for
+// it again. The error is one of the lock at the start, nil if ctx ended it. A Notifier is run once.
 func (n *Notifier) Run(ctx context.Context, tenants ...Tenant) error {
-	if ok, err := n.lead(ctx); !ok || err != nil {
-		return err
+	for first := true; ctx.Err() == nil; first = false {
+		if ok, err := n.lead(ctx, first); !ok || err != nil {
+			return err
+		}
+		n.deliver(ctx, tenants)
 	}
+	return nil
+}
+
+// deliver tells webhooks what happens until ctx ends or the lock is lost.
+func (n *Notifier) deliver(ctx context.Context, tenants []Tenant) {
 	if n.config.Lock != nil {
 		defer n.config.Lock.Unlock()
 	}
 	defer n.work.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	n.mu.Lock()
+	n.lines, n.tenants = map[string]*line{}, nil // of others it is not known how far they have come
+	n.mu.Unlock()
 	for _, t := range tenants {
 		n.tenants = append(n.tenants, newTenant(t))
 	}
@@ -141,19 +154,25 @@ func (n *Notifier) Run(ctx context.Context, tenants ...Tenant) error {
 		case <-ctx.Done():
 		case <-n.wake:
 		case <-looks.C:
+			if lease, lost := n.config.Lock.(interface{ Holds() bool }); lost && !lease.Holds() {
+				n.config.Log.Warn("others deliver to webhooks: this process was not heard of for too long")
+				return
+			}
 			n.look(ctx)
 		}
 	}
 	n.save(context.WithoutCancel(ctx))
-	return nil
 }
 
-// lead returns once this process delivers, or ctx has ended.
-func (n *Notifier) lead(ctx context.Context) (bool, error) {
-	for n.config.Lock != nil {
+// lead returns once this process delivers, or ctx has ended. An error of the lock is returned at first only.
+func (n *Notifier) lead(ctx context.Context, first bool) (bool, error) {
+	for ; n.config.Lock != nil; first = false {
 		ok, err := n.config.Lock.TryLock()
-		if ok || err != nil {
+		if ok || err != nil && first {
 			return ok, err
+		}
+		if err != nil {
+			n.config.Log.Warn("it is not known who delivers to webhooks", "error", err) // again in a second
 		}
 		select {
 		case <-ctx.Done():

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -747,6 +748,43 @@ func TestOneDelivers(t *testing.T) {
 		}
 	})
 }
+
+// TestLosesLock: who has lost its lock tells nothing more, until it has it again: then it goes on where others
+// have come to.
+func TestLosesLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hook(func(in *api.NewWebhook) { in.Types = []string{"session.started"} })
+		lock := &leaseLock{}
+		var wg sync.WaitGroup
+		wg.Go(func() { w.deliver(20*time.Second, func(c *notify.Config) { c.Lock = lock }) })
+		w.start(claims)
+		time.Sleep(3 * time.Second)
+		lock.others.Store(true)
+		time.Sleep(3 * time.Second)
+		w.start(claims)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if len(w.got) != 1 {
+			t.Errorf("told were %d, one of them by who had lost the lock", len(w.got))
+		}
+		lock.others.Store(false)
+		wg.Wait()
+		if len(w.got) != 2 {
+			t.Errorf("in the end told were %d, want 2", len(w.got))
+		}
+	})
+}
+
+// A leaseLock is held, or lost to others.
+type leaseLock struct{ held, others atomic.Bool }
+
+func (l *leaseLock) TryLock() (bool, error) {
+	l.held.Store(!l.others.Load())
+	return l.held.Load(), nil
+}
+func (l *leaseLock) Holds() bool   { return l.held.Load() && !l.others.Load() }
+func (l *leaseLock) Unlock() error { l.held.Store(false); return nil }
 
 // aLock is held by one at a time.
 type aLock struct{ mu sync.Mutex }

@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 // Keys, the audit log and the store: for who administers or audits the whole of it, with a
@@ -238,9 +239,13 @@ func (s *Server) store(ctx context.Context, p *Principal, _ *struct{}) (*storeOu
 	kept := tenantOf(ctx).Runner.Store()
 	place, err := kept.Place(ctx)
 	out := &storeOut{api.Store{Kind: "memory", Place: place}}
-	if file, ok := kept.(*store.SQLite); ok && err == nil {
-		out.Body.Kind = "sqlite"
-		out.Body.Schema, out.Body.SizeBytes, err = file.Status(ctx)
+	switch kept := kept.(type) {
+	case *store.SQLite:
+		if out.Body.Kind = "sqlite"; err == nil {
+			out.Body.Schema, out.Body.SizeBytes, err = kept.Status(ctx)
+		}
+	case *postgres.Store:
+		out.Body.Kind = "postgres"
 	}
 	if err == nil {
 		out.Body.LastVerify, err = s.lastVerify(ctx, p)

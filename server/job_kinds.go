@@ -20,6 +20,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 // What jobs do: a back-test, a check of the store, its rebuilding, a simulation. Each is what the
@@ -217,7 +218,11 @@ func (s *Server) storeTask(p *Principal, in *api.NewJob) (*task, error) {
 	if err := mayJob(p, in.Kind, ""); err != nil {
 		return nil, err
 	}
-	file, ok := s.tenants[p.Tenant].Runner.Store().(*store.SQLite)
+	kept := s.tenants[p.Tenant].Runner.Store()
+	if database, ok := kept.(*postgres.Store); ok {
+		return databaseTask(database, in)
+	}
+	file, ok := kept.(*store.SQLite)
 	if !ok {
 		return nil, &api.Error{Status: http.StatusUnprocessableEntity, Code: "memory_store", Detail: "the memory store holds nothing to check", ExitCode: 2}
 	}
@@ -247,10 +252,30 @@ func (s *Server) storeTask(p *Principal, in *api.NewJob) (*task, error) {
 			return r, err
 		}
 	}
-	return &task{alone: true, do: func(ctx context.Context, w *working) (out control.Outcome, err error) {
-		file.OnProgress(w.tell)
+	return storeReport(func(ctx context.Context, tell func(done, of int64)) (store.Report, error) {
+		file.OnProgress(tell)
 		defer file.OnProgress(nil)
-		r, err := do(ctx)
+		return do(ctx)
+	}), nil
+}
+
+// databaseTask returns the work of a job that is about a store in Postgres.
+func databaseTask(s *postgres.Store, in *api.NewJob) (*task, error) {
+	switch {
+	case in.Kind != kindVerify:
+		return nil, &api.Error{Status: http.StatusNotImplemented, Code: "not_implemented", Detail: "a store in Postgres is not rebuilt by this version", ExitCode: 2}
+	case strings.TrimSpace(in.Head) != "":
+		return nil, bad("bad_request", "/head: it is of a store in a file")
+	}
+	return storeReport(func(ctx context.Context, tell func(done, of int64)) (store.Report, error) {
+		return s.Verify(ctx, session.NewPrograms(), tell)
+	}), nil
+}
+
+// storeReport returns work that ends with a report on a store.
+func storeReport(do func(ctx context.Context, tell func(done, of int64)) (store.Report, error)) *task {
+	return &task{alone: true, do: func(ctx context.Context, w *working) (out control.Outcome, err error) {
+		r, err := do(ctx, w.tell)
 		if err != nil {
 			return out, err
 		}
@@ -258,7 +283,7 @@ func (s *Server) storeTask(p *Principal, in *api.NewJob) (*task, error) {
 			out = control.Outcome{ExitCode: 1, Code: "difference", Detail: packs.Redact(r.Difference.Error())}
 		}
 		return out, w.line(r)
-	}}, nil
+	}}
 }
 
 // errDriven says that a store is not rebuilt while sessions are carried on.

@@ -178,10 +178,11 @@ func intact(kept any) error {
 	return nil
 }
 
-// placed asks each store where its log stands, and whether its files are there.
+// placed asks each store where its logs stand, and whether its files are there. Of the logs, those of machine
+// names say at once, whoever writes meanwhile.
 func (s *Server) placed(ctx context.Context) error {
 	for _, t := range s.tenants {
-		if _, err := t.Runner.Store().Place(ctx); err != nil {
+		if _, err := t.Runner.Store().RosterPlace(ctx); err != nil {
 			return err
 		}
 		if err := intact(t.Runner.Store()); err != nil {

@@ -27,13 +27,16 @@ type address struct {
 // String returns HOST/DATABASE, and the schema if it is not the usual one.
 func (a address) String() string {
 	text := "postgres://" + a.host + "/" + a.database
-	if a.schema != defaultSchema {
-		text += "?schema=" + a.schema
+	if schema := strings.TrimSuffix(a.schema, controlSuffix); schema != defaultSchema {
+		text += "?schema=" + schema
 	}
 	return text
 }
 
-const defaultSchema = "dialai"
+const (
+	defaultSchema = "dialai"
+	controlSuffix = "_control" // of the schema beside it in which a server remembers
+)
 
 // schemaName is what a schema may be called: what needs no quotes anywhere.
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
@@ -43,8 +46,8 @@ type AddressError struct{ Problem string }
 
 func (e *AddressError) Error() string { return "the address of a Postgres store " + e.Problem }
 
-// parse reads an address, and returns how connections are opened.
-func parse(name string) (a address, config *pgx.ConnConfig, err error) {
+// parse reads an address, and returns how connections to some tables are opened.
+func parse(name string, t *tables) (a address, config *pgx.ConnConfig, err error) {
 	const how = "cannot be read: write it as postgres://USER:PASSWORD@HOST:PORT/DATABASE, with what is special in a password percent-encoded, and behind it settings that Postgres has"
 	if !strings.HasPrefix(name, "postgres://") && !strings.HasPrefix(name, "postgresql://") {
 		return a, nil, &AddressError{how}
@@ -53,10 +56,13 @@ func parse(name string) (a address, config *pgx.ConnConfig, err error) {
 	q, err := url.ParseQuery(settings)
 	a.schema = defaultSchema
 	if err != nil || q.Has("schema") {
-		if a.schema = q.Get("schema"); !schemaName.MatchString(a.schema) || strings.HasPrefix(a.schema, "pg_") {
-			return a, nil, &AddressError{"names no schema that can be used: small letters, digits and _, 40 of them at most"}
+		if a.schema = q.Get("schema"); !schemaName.MatchString(a.schema) || strings.HasPrefix(a.schema, "pg_") || strings.HasSuffix(a.schema, controlSuffix) {
+			return a, nil, &AddressError{"names no schema that can be used: small letters, digits and _, 40 of them at most, and not " + controlSuffix + " at its end"}
 		}
 		q.Del("schema")
+	}
+	if t == &controlTables {
+		a.schema += controlSuffix
 	}
 	if q.Has("pack") {
 		if a.plain = q.Get("pack") == "off"; !a.plain {
@@ -99,6 +105,13 @@ func parse(name string) (a address, config *pgx.ConnConfig, err error) {
 	return a, config, nil
 }
 
+// Place returns where the store at an address is, as HOST/DATABASE and the schema if it is not the usual one:
+// without any password. It connects to nothing.
+func Place(name string) (string, error) {
+	a, _, err := parse(name, &sessionTables)
+	return a.String(), err
+}
+
 const (
 	connectWithin = 10 * time.Second
 	silence       = 10 * time.Second // after which who does not answer at all is gone
@@ -129,7 +142,7 @@ func (e *OpenError) Advice() string {
 	switch {
 	case errors.As(e.Err, &p) && p.Code[:2] == "28":
 		return "check the user and the password in the address, or PGUSER and PGPASSWORD"
-	case errors.Is(e.Err, errNone):
+	case errors.Is(e.Err, ErrNone):
 		return "running a machine file makes one, and so does dialai migrate"
 	case errors.As(e.Err, &p) && p.Code == "3D000":
 		return "make the database first: createdb NAME"

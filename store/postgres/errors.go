@@ -44,14 +44,14 @@ func code(err error) string {
 
 // translate gives the errors of Postgres the names that callers know. None shows an address: what the
 // library says of a connection names the user, and its configuration has the password.
-func (s *Store) translate(err error) error {
+func (d *database) translate(err error) error {
 	var p *pgconn.PgError
 	switch {
 	case err == nil || errors.Is(err, context.Canceled) || known(err):
 		return err
 	case !errors.As(err, &p):
 		if broken(err) {
-			return &unreachableError{s.address, err}
+			return &unreachableError{d.address, err}
 		}
 		return err
 	}
@@ -63,7 +63,7 @@ func (s *Store) translate(err error) error {
 	case p.Code == "55P03" || p.Code == "57014" || p.Code == "53300" || p.Code == "40P01" || p.Code == "40001":
 		return fmt.Errorf("%w (%w)", session.ErrBusy, p)
 	case lost(p.Code):
-		return &unreachableError{s.address, p}
+		return &unreachableError{d.address, p}
 	case p.Code == "23505" && strings.HasPrefix(p.ConstraintName, "log_"):
 		return &session.CorruptError{What: "the log of a session", Problem: "it goes on further than the session's row says; run dialai store verify"}
 	case p.Code == "XX001" || p.Code == "XX002":
@@ -77,7 +77,7 @@ const readOnly = "25006"
 
 // definite reports whether an error says what became of a commit, however often it was sent.
 func definite(err error) bool {
-	return errors.Is(err, session.ErrStale) || errors.Is(err, session.ErrExists) || errors.Is(err, session.ErrNotFound)
+	return errors.Is(err, session.ErrStale) || errors.Is(err, session.ErrExists) || errors.Is(err, session.ErrNotFound) || errors.As(err, new(*refusal))
 }
 
 // known reports whether an error has its name already.

@@ -28,11 +28,11 @@ func (s *Store) CommitTogether(ctx context.Context, changes ...*session.Change) 
 }
 
 // RenewOwners renews the owners of this process now.
-func (s *Store) RenewOwners(ctx context.Context) error {
-	conn, err := s.connect(ctx)
+func (d *database) RenewOwners(ctx context.Context) error {
+	conn, err := d.connect(ctx)
 	if err == nil {
 		defer conn.Close(ctx)
-		s.owners.renewOnce(ctx, conn)
+		d.owners.renewOnce(ctx, conn)
 	}
 	return err
 }

@@ -32,8 +32,9 @@ type follower struct {
 	s *Store
 
 	mu       sync.Mutex
-	complete int64  // the newest place up to which it is known to be; 0 if nobody has asked yet
-	asked    *fence // not begun yet
+	complete int64     // the newest place up to which it is known to be; 0 if nobody has asked yet
+	asked    *fence    // not begun yet
+	late     time.Time // since when others have been writing for too long; zero if they have not
 }
 
 // A fence is put up for all who asked before it was.
@@ -74,11 +75,25 @@ func (f *follower) put(next *fence) {
 	case err != nil:
 		next.err = err
 	case ended:
-		f.complete = max(f.complete, place)
+		f.complete, f.late = max(f.complete, place), time.Time{}
 	case f.complete == 0 && place > 0:
 		next.err = fmt.Errorf("%w: a transaction has been writing for longer than %s, so nobody can tell up to where the log is complete", session.ErrBusy, fenceWait)
 	}
+	if err == nil && !ended && f.late.IsZero() {
+		f.late = time.Now().Add(-fenceWait)
+	}
 	next.place = f.complete
+}
+
+// Behind returns for how long whoever follows the log has been held up by a transaction that writes, as far
+// as somebody has asked; 0 if nobody is.
+func (s *Store) Behind() time.Duration {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	if s.log.late.IsZero() {
+		return 0
+	}
+	return time.Since(s.log.late)
 }
 
 // look reads the newest place, and reports whether all who have drawn one up to there have ended.

@@ -38,14 +38,14 @@ const (
 
 // A lane is used by whoever leads its queue.
 type lane struct {
-	s       *Store
+	d       *database
 	ordered bool // its transactions are in the same order as their places, in all processes
 	conn    *pgx.Conn
 	queue   *groupcommit.Queue[*job]
 }
 
-func newLane(s *Store, ordered bool) *lane {
-	l := &lane{s: s, ordered: ordered}
+func newLane(d *database, ordered bool) *lane {
+	l := &lane{d: d, ordered: ordered}
 	l.queue = groupcommit.New(l.commit)
 	return l
 }
@@ -122,7 +122,7 @@ func (l *lane) together(batch []*job) {
 // apart commits a batch of one job.
 func (l *lane) apart(batch []*job) {
 	if err := l.tries(batch, 3); err != nil {
-		batch[0].err = l.s.translate(err)
+		batch[0].err = l.d.translate(err)
 	}
 }
 
@@ -153,12 +153,12 @@ func deadlocked(err error) bool { c := code(err); return (c == "40P01" || c == "
 
 // observed is persist, told to whoever wants to know.
 func (l *lane) observed(batch []*job) error {
-	if l.s.options.Observe == nil {
+	if l.d.options.Observe == nil {
 		return l.persist(batch)
 	}
 	began := time.Now()
 	err := l.persist(batch)
-	l.s.options.Observe(len(batch), time.Since(began), err)
+	l.d.options.Observe(len(batch), time.Since(began), err)
 	return err
 }
 
@@ -173,7 +173,7 @@ func (l *lane) persist(batch []*job) error {
 		case came == answered && deadlocked(err) && !sent:
 			return err
 		case came == answered && (!sent || definite(err)):
-			return l.s.translate(err)
+			return l.d.translate(err)
 		case came == unanswered:
 			sent = true
 		}
@@ -184,15 +184,15 @@ func (l *lane) persist(batch []*job) error {
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-l.s.closing.Done():
+		case <-l.d.closing.Done():
 			timer.Stop()
 			limit = 0
 		}
 		if time.Since(began) >= limit {
 			if sent {
-				return fmt.Errorf("%w: %s does not answer (%w)", session.ErrUnknown, l.s.address, reason(err))
+				return fmt.Errorf("%w: %s does not answer (%w)", session.ErrUnknown, l.d.address, reason(err))
 			}
-			return l.s.translate(err)
+			return l.d.translate(err)
 		}
 		pause = min(2*pause, longestPause)
 	}
@@ -211,9 +211,9 @@ const (
 func (l *lane) attempt(batch []*job, again bool) (came outcome, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin) // a job that was handed in is finished
 	defer cancel()
-	defer context.AfterFunc(l.s.closing, func() { time.AfterFunc(closeWithin, cancel) })()
+	defer context.AfterFunc(l.d.closing, func() { time.AfterFunc(closeWithin, cancel) })()
 	if l.conn == nil || l.conn.IsClosed() {
-		if l.conn, err = l.s.connect(ctx); err != nil {
+		if l.conn, err = l.d.connect(ctx); err != nil {
 			l.conn = nil
 			return unsent, err
 		}
@@ -228,6 +228,7 @@ func (l *lane) attempt(batch []*job, again bool) (came outcome, err error) {
 	switch c := code(err); {
 	case err == nil || known(err):
 		came = answered
+	case errors.As(err, new(*commitError)):
 	case c == readOnly: // what it leads to is a standby now
 		came = unsent
 	case lost(c) || c == "" && (broken(err) || l.conn.IsClosed()):
@@ -243,18 +244,11 @@ func (l *lane) attempt(batch []*job, again bool) (came outcome, err error) {
 // send sends a batch over the connection that there is.
 func (l *lane) send(ctx context.Context, batch []*job, again bool) (err error) {
 	if j := batch[0]; j.alone != nil {
-		return pgx.BeginFunc(ctx, l.conn, func(tx pgx.Tx) error {
-			if l.ordered {
-				if _, err := tx.Exec(ctx, inTurn, l.s.lock); err != nil {
-					return err
-				}
-			}
-			return j.alone(ctx, tx, again)
-		})
+		return l.sendAlone(ctx, j, again)
 	}
 	var send pgx.Batch
 	if l.ordered {
-		send.Queue(inTurn, l.s.lock)
+		send.Queue(inTurn, l.d.lock)
 	}
 	queueDefinitions(&send, batch)
 	for _, j := range batch {
@@ -279,16 +273,33 @@ func (l *lane) send(ctx context.Context, batch []*job, again bool) (err error) {
 	return nil
 }
 
+// A commitError says that a transaction was to be committed, and no answer has come. The error of the library
+// may be that it could not be asked for another thing, as if nothing had been sent.
+type commitError struct{ error }
+
+func (e *commitError) Unwrap() error { return e.error }
+
+// sendAlone sends a job in a transaction of its own.
+func (l *lane) sendAlone(ctx context.Context, j *job, again bool) error {
+	tx, err := l.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if l.ordered {
+		_, err = tx.Exec(ctx, inTurn, l.d.lock)
+	}
+	if err == nil {
+		err = j.alone(ctx, tx, again)
+	}
+	if err != nil {
+		_ = tx.Rollback(ctx) // or the connection ends, and it with that
+		return err
+	}
+	if err = tx.Commit(ctx); err != nil && code(err) == "" && !errors.Is(err, pgx.ErrTxCommitRollback) {
+		err = &commitError{err}
+	}
+	return err
+}
+
 // inTurn waits until all transactions before it that are in order have ended.
 const inTurn = `SELECT pg_advisory_xact_lock($1)`
-
-// connect opens a connection.
-func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := pgx.ConnectConfig(ctx, s.config)
-	if err == nil {
-		if err = s.meet(ctx, conn); err != nil {
-			conn.Close(ctx)
-		}
-	}
-	return conn, err
-}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,7 +25,7 @@ import (
 // on as long as the store says that it may (meta.min_reader, meta.min_writer), so that versions can run
 // side by side while one takes the place of the other.
 
-//go:embed migrations/*.sql
+//go:embed migrations/*.sql migrations/control/*.sql
 var migrationFiles embed.FS
 
 // format is which form of the tables and records this program reads and writes.
@@ -36,24 +37,50 @@ const migrating = 0x6469616c6d696772 // "dialmigr"
 // oldest is the oldest version of Postgres that has what is used.
 const oldest = 130000
 
+// tables are those of a schema.
+type tables struct {
+	dir  string                                 // of their migrations
+	made func(context.Context, *pgx.Conn) error // writes the row of meta, unless it is there
+}
+
+// sessionTables are those of a store of sessions.
+var sessionTables = tables{dir: "migrations", made: func(ctx context.Context, conn *pgx.Conn) error {
+	secret := make([]byte, 32)
+	rand.Read(secret) // never fails
+	_, err := conn.Exec(ctx, `INSERT INTO meta (secret) VALUES ($1) ON CONFLICT DO NOTHING`, secret)
+	return err
+}}
+
+// controlTables are those of what a server must remember.
+var controlTables = tables{dir: "migrations/control", made: func(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `INSERT INTO meta DEFAULT VALUES ON CONFLICT DO NOTHING`)
+	return err
+}}
+
 // Migrate brings a store up to date, makes it if there is none, and returns the names of the migrations
-// that were applied. Opening does the same. The errors are those of [Open].
-func Migrate(ctx context.Context, name string) ([]string, error) {
-	a, config, err := parse(name)
-	if err != nil {
-		return nil, err
-	}
-	applied, err := migrate(ctx, config, a, false)
-	if err != nil {
-		return applied, &OpenError{a.String(), (&Store{address: a}).translate(err)}
+// that were applied: those of sessions, then as control/NAME those of what a server must remember. Opening
+// does the same. The errors are those of [Open].
+func Migrate(ctx context.Context, name string) (applied []string, err error) {
+	for _, t := range []*tables{&sessionTables, &controlTables} {
+		a, config, err := parse(name, t)
+		if err != nil {
+			return applied, err
+		}
+		done, err := t.migrate(ctx, config, a, false)
+		for _, name := range done {
+			applied = append(applied, strings.TrimPrefix(strings.TrimPrefix(t.dir+"/"+name, "migrations"), "/"))
+		}
+		if err != nil {
+			return applied, &OpenError{a.String(), (&database{address: a}).translate(err)}
+		}
 	}
 	return applied, nil
 }
 
-// errNone: there is no store in the schema.
-var errNone = errors.New("there is none")
+// ErrNone: there is no store at the address, and none is to be made.
+var ErrNone = errors.New("there is none")
 
-func migrate(ctx context.Context, config *pgx.ConnConfig, a address, existing bool) (applied []string, err error) {
+func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address, existing bool) (applied []string, err error) {
 	config = config.Copy()
 	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
 		config.RuntimeParams[name] = "0" // it takes as long as it takes
@@ -66,7 +93,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, a address, existing bo
 	if err := fits(ctx, conn); err != nil {
 		return nil, err
 	}
-	files, err := fs.Sub(migrationFiles, "migrations")
+	files, err := fs.Sub(migrationFiles, t.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +105,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, a address, existing bo
 	case err != nil || current >= int64(len(names)):
 		return nil, err
 	case current == 0 && existing:
-		return nil, errNone
+		return nil, ErrNone
 	}
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrating); err != nil { // it goes with the connection
 		return nil, err
@@ -97,10 +124,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, a address, existing bo
 	if applied, err = up(ctx, db, files); err != nil {
 		return applied, err
 	}
-	secret := make([]byte, 32)
-	rand.Read(secret) // never fails
-	_, err = conn.Exec(ctx, `INSERT INTO meta (secret) VALUES ($1) ON CONFLICT DO NOTHING`, secret)
-	return applied, err
+	return applied, t.made(ctx, conn)
 }
 
 // up applies the migrations that are missing.

@@ -31,7 +31,7 @@ const (
 
 // owners are those of this process.
 type owners struct {
-	s *Store
+	d *database
 
 	mu      sync.Mutex
 	names   map[string]bool // those that were not released; false if one is dead to this process
@@ -48,17 +48,26 @@ type owner struct {
 
 // Claim implements [session.OwnerStore].
 func (s *Store) Claim(ctx context.Context) (session.Owner, error) {
+	o, err := s.claim(ctx)
+	if err != nil {
+		return nil, err // not a nil *owner
+	}
+	return o, nil
+}
+
+// claim makes this process another owner.
+func (d *database) claim(ctx context.Context) (*owner, error) {
 	var random [16]byte
 	rand.Read(random[:]) // never fails
 	name := hex.EncodeToString(random[:])
 	host, _ := os.Hostname()
 	sent := time.Now()
-	if _, err := query(ctx, s, pgx.RowTo[int64], `WITH forgotten AS (DELETE FROM owners WHERE until<now()-interval '1 day') INSERT INTO owners (name, until, about) VALUES ($1, now()+$2, $3) ON CONFLICT DO NOTHING`,
+	if _, err := query(ctx, d, pgx.RowTo[int64], `WITH forgotten AS (DELETE FROM owners WHERE until<now()-interval '1 day') INSERT INTO owners (name, until, about) VALUES ($1, now()+$2, $3) ON CONFLICT DO NOTHING`,
 		name, lease, fmt.Sprintf("%s, process %d", host, os.Getpid())); err != nil {
 		return nil, err
 	}
-	s.owners.add(name, sent)
-	return &owner{&s.owners, name}, nil
+	d.owners.add(name, sent)
+	return &owner{&d.owners, name}, nil
 }
 
 // add has an owner renewed.
@@ -72,9 +81,9 @@ func (o *owners) add(name string, sent time.Time) {
 		o.sent = sent
 	}
 	o.names[name] = true
-	if o.stopped == nil && o.s.closing.Err() == nil {
+	if o.stopped == nil && o.d.closing.Err() == nil {
 		var ctx context.Context
-		ctx, o.end = context.WithCancel(o.s.closing)
+		ctx, o.end = context.WithCancel(o.d.closing)
 		o.stopped = make(chan struct{})
 		go o.renew(ctx, o.stopped)
 	}
@@ -99,7 +108,7 @@ func (o *owners) renew(ctx context.Context, stopped chan<- struct{}) {
 		}
 		if conn == nil || conn.IsClosed() {
 			var err error
-			if conn, err = o.s.connect(ctx); err != nil {
+			if conn, err = o.d.connect(ctx); err != nil {
 				conn = nil
 				continue
 			}
@@ -213,6 +222,6 @@ func (o *owner) Release() error {
 	o.o.mu.Lock()
 	delete(o.o.names, o.name)
 	o.o.mu.Unlock()
-	_, err := query(context.Background(), o.o.s, pgx.RowTo[int64], `DELETE FROM owners WHERE name=$1`, o.name)
+	_, err := query(context.Background(), o.o.d, pgx.RowTo[int64], `DELETE FROM owners WHERE name=$1`, o.name)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 // and stays so when it is heard of again; another one is not.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := owners{s: &Store{}, names: map[string]bool{"one": true}, sent: time.Now()}
+		o := owners{d: &database{}, names: map[string]bool{"one": true}, sent: time.Now()}
 		time.Sleep(silentFor - time.Nanosecond)
 		if !o.alive("one") || !o.alive("of another process") || len(o.living()) != 1 {
 			t.Error("it is dead too early")

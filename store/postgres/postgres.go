@@ -1,13 +1,10 @@
-// Package postgres keeps sessions in a database of Postgres, which many processes may use at once.
+// Package postgres keeps sessions, and what a server must remember, in a database of Postgres, which many
+// processes may use at once.
 package postgres
 
 import (
 	"context"
-	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/trust"
@@ -35,21 +32,12 @@ const staleness = 200 * time.Millisecond
 // durable as the server makes it when it returns; commits that wait together share a transaction. Its
 // methods may be called concurrently. Close must be called.
 type Store struct {
-	address address
-	options Options
-	config  *pgx.ConnConfig // of connections that are no readers
-	readers *pgxpool.Pool
+	database
 	hot     *lane // commits sessions
 	ordered *lane // commits what has to be in the order of its places
-	lock    int64 // of advisory locks: what is in order in all processes
-	owners  owners
 	log     follower
 
-	closing context.Context // done once Close has begun
-	close   context.CancelFunc
-
-	mu       sync.Mutex
-	identity string // of what the last new connection has led to
+	// What follows is guarded by database.mu.
 	sessions *lru.Cache[specialist.SessionID, cached]
 	machines *lru.Cache[string, *cachedMachine]
 	defined  *lru.Cache[string, bool] // digests whose definitions are stored
@@ -81,43 +69,18 @@ type Options struct {
 // It returns an *[OpenError] if the server cannot be reached, refuses the user, has no such database, or
 // keeps there what this program does not know.
 func Open(ctx context.Context, name string, o Options) (*Store, error) {
-	a, config, err := parse(name)
+	a, config, err := parse(name, &sessionTables)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{address: a, options: o, config: config}
-	s.closing, s.close = context.WithCancel(context.Background())
+	s := &Store{}
 	s.forget()
-	s.hot, s.ordered = newLane(s, false), newLane(s, true)
-	s.owners.s, s.log.s = s, s
-	if err := s.open(ctx); err != nil {
-		s.close()
-		return nil, &OpenError{a.String(), s.translate(err)}
+	s.init(a, config, o, s.forget)
+	s.hot, s.ordered, s.log.s = newLane(&s.database, false), newLane(&s.database, true), s
+	if err := s.open(ctx, &sessionTables); err != nil {
+		return nil, err
 	}
 	return s, nil
-}
-
-func (s *Store) open(ctx context.Context) error {
-	if _, err := migrate(ctx, s.config, s.address, s.options.Existing); err != nil {
-		return err
-	}
-	pool, err := pgxpool.ParseConfig("")
-	if err != nil {
-		return err
-	}
-	pool.ConnConfig = s.config
-	pool.MaxConns = readers()
-	pool.AfterConnect = s.meet
-	if s.readers, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool); err != nil {
-		return err
-	}
-	conn, err := s.readers.Acquire(ctx)
-	if err != nil {
-		s.readers.Close()
-		return err
-	}
-	defer conn.Release()
-	return conn.QueryRow(ctx, `SELECT hashtextextended('dialai ' || store_id, 0) FROM meta`).Scan(&s.lock)
 }
 
 // Close waits for the commits under way and closes the connections. A commit whose answer has not come
@@ -126,8 +89,7 @@ func (s *Store) Close() error {
 	s.close()
 	s.hot.stop()
 	s.ordered.stop()
-	s.owners.stop()
-	s.readers.Close()
+	s.end()
 	return nil
 }
 
@@ -163,27 +125,4 @@ func (s *Store) forget() {
 	s.machines = lru.New[string, *cachedMachine](remembered)
 	s.defined = lru.New[string, bool](remembered)
 	s.fresh = 0
-}
-
-// meet looks at whom a new connection has led to. Where that is not the store as it was, but a restored
-// one, or a standby that took its place and may lack the last commits, nothing that was cached counts
-// any more, and nobody is who he was.
-func (s *Store) meet(ctx context.Context, conn *pgx.Conn) error {
-	var identity string
-	err := conn.QueryRow(ctx, `SELECT epoch::text FROM meta`).Scan(&identity)
-	if err != nil {
-		return err
-	}
-	var timeline string // it cannot be asked of a standby, nor where the role may not
-	if conn.QueryRow(ctx, `SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`).Scan(&timeline) == nil {
-		identity += " " + timeline
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.identity != identity && s.identity != "" {
-		s.forget()
-		s.owners.lose()
-	}
-	s.identity = identity
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,7 +21,8 @@ type proxy struct {
 	cut [2]int // a connection is cut after so many bytes at least, and at most; 0 if never
 
 	cuts   atomic.Int64
-	silent atomic.Bool // what the server says is kept back
+	silent atomic.Bool  // what the server says is kept back
+	done   atomic.Int64 // so many more commits are done, and their connections cut before anybody is told
 }
 
 // between returns a proxy before the server of an address, and the address of the server through it.
@@ -75,6 +77,10 @@ func (p *proxy) pass(client net.Conn) {
 			now := bytes.Add(-int64(n))
 			if now < 0 { // the cut is in the midst of these
 				to.Write(buffer[:max(0, int64(n)+now)])
+				ended <- true
+				return
+			}
+			if held != nil && strings.Contains(string(buffer[:max(0, n)]), "COMMIT\x00") && p.done.Add(-1) >= 0 {
 				ended <- true
 				return
 			}

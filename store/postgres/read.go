@@ -25,30 +25,34 @@ import (
 // page is how many rows are read at a time.
 const page = 256
 
+// based is what is kept in a database.
+type based interface{ base() *database }
+
 // query returns the rows of a query, which may be asked twice.
-func query[T any](ctx context.Context, s *Store, row pgx.RowToFunc[T], text string, args ...any) (list []T, err error) {
+func query[T any](ctx context.Context, from based, row pgx.RowToFunc[T], text string, args ...any) (list []T, err error) {
+	d := from.base()
 	for began, pause := time.Now(), firstPause; ; pause = min(2*pause, longestPause) {
 		var rows pgx.Rows
-		if rows, err = s.readers.Query(ctx, text, args...); err == nil {
+		if rows, err = d.readers.Query(ctx, text, args...); err == nil {
 			list, err = pgx.CollectRows(rows, row)
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err == nil || !lost(code(err)) && (code(err) != "" || !broken(err)) || time.Since(began) > unreachableAfter || s.closing.Err() != nil {
-			return list, s.translate(err)
+		if err == nil || !lost(code(err)) && (code(err) != "" || !broken(err)) || time.Since(began) > unreachableAfter || d.closing.Err() != nil {
+			return list, d.translate(err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-s.closing.Done():
+		case <-d.closing.Done():
 		case <-time.After(pause):
 		}
 	}
 }
 
 // one returns the only row of a query that always has one.
-func one[T any](ctx context.Context, s *Store, text string, args ...any) (value T, err error) {
-	list, err := query(ctx, s, pgx.RowTo[T], text, args...)
+func one[T any](ctx context.Context, from based, text string, args ...any) (value T, err error) {
+	list, err := query(ctx, from, pgx.RowTo[T], text, args...)
 	if err != nil {
 		return value, err
 	}

@@ -15,9 +15,9 @@ import (
 
 // ServerKeyPath returns where the key of this computer is.
 func (a *App) ServerKeyPath() (string, error) {
-	path, err := a.StorePath()
-	if err == nil && path == "" {
-		path, err = a.defaultStore()
+	path, _, err := a.PlaceOf(a.Flags.Store)
+	if err == nil && path == "" { // there is no file that it could be beside
+		path, err = a.DefaultStore()
 	}
 	return filepath.Join(filepath.Dir(path), "server-key"), err
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -34,14 +35,35 @@ type closableControl interface {
 	io.Closer
 }
 
-// openControl opens what the server remembers: a file beside the store, or the one that is named.
-func (a *app) openControl(ctx context.Context, name string) (closableControl, error) {
-	if path, err := a.StorePath(); err != nil || path == "" && name == "" {
-		return control.NewMemory(), err
+// controlAt returns where it is kept what a server must remember: what --control names, or else beside the
+// store. That is the path of a file, or the address of a database of Postgres; neither for what is kept nowhere.
+func (a *app) controlAt(named string) (path, address string, err error) {
+	if strings.HasPrefix(named, "postgres://") || strings.HasPrefix(named, "postgresql://") {
+		return "", named, nil
 	}
-	path, err := (&keys{app: a, control: name}).path()
-	if err != nil {
+	if named != "" {
+		return named, "", nil
+	}
+	if path, address, err = a.PlaceOf(a.Flags.Store); path != "" {
+		path = store.ControlPath(path)
+	}
+	return path, address, err
+}
+
+// openControl opens what the server remembers.
+func (a *app) openControl(ctx context.Context, named string) (closableControl, error) {
+	path, address, err := a.controlAt(named)
+	switch {
+	case err != nil:
 		return nil, err
+	case address != "":
+		c, err := postgres.OpenControl(ctx, address, postgres.Options{})
+		if err != nil {
+			return nil, err // not a nil *postgres.Control
+		}
+		return c, nil
+	case path == "":
+		return control.NewMemory(), nil
 	}
 	c, err := store.OpenControl(ctx, path, store.SQLiteOptions{})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 // defaultTenant is whose a key is where a server has no tenants.
@@ -33,14 +34,15 @@ func KeysCommand(call *command.App, distant Distant) *cobra.Command {
 		Use:   "keys",
 		Short: "Make, list and revoke the keys of a server",
 		Long: `Make, list, revoke and rotate the keys by which people and programs are known to a
-dialai server. They are kept in a file beside the store, of which --control names another.
-A server that has a key asks everybody for one. What is done here is recorded in the
-audit log of that file. With --server they are those of a server that runs.`,
+dialai server. They are kept in a file beside the store, of which --control names another;
+of a store in Postgres, in a schema beside it. A server that has a key asks everybody for
+one. What is done here is recorded in the audit log that is kept there, too. With --server
+they are those of a server that runs.`,
 		Example: `  dialai keys create carol --role human --human carol --machine 'claims-*'
   dialai keys list
   dialai keys revoke 4f0w2m9x8k1t`,
 	}
-	cmd.PersistentFlags().StringVar(&k.control, "control", "", "the `file` in which a server keeps what it must remember (default: that of the store, with .control behind its name)")
+	cmd.PersistentFlags().StringVar(&k.control, "control", "", "the `file` in which a server keeps what it must remember (default: that of the store, with .control behind its name; with a store in Postgres, a schema beside it)")
 	cmd.AddCommand(k.createCommand(), k.listCommand(), k.revokeCommand(), k.rotateCommand())
 	return cmd
 }
@@ -52,27 +54,24 @@ type keys struct {
 	distant Distant
 }
 
-// path returns the path of the file.
-func (k *keys) path() (string, error) {
-	if k.control != "" {
-		return k.control, nil
-	}
-	path, err := k.StorePath()
-	if err != nil {
-		return "", err
-	}
-	if path == "" {
-		return "", command.Usage("the memory store has no keys or webhooks; name a file with --control")
-	}
-	return store.ControlPath(path), nil
-}
-
-// with opens the file for a while. Only who adds keys makes one; where there is none, nothing
+// with opens what a server remembers for a while. Only who adds keys makes it; where there is none, nothing
 // is done, and missing is returned.
-func (k *keys) with(ctx context.Context, does command.Access, missing error, do func(*store.Control) error) (err error) {
-	path, err := k.path()
-	if err != nil {
+func (k *keys) with(ctx context.Context, does command.Access, missing error, do func(control.Store) error) (err error) {
+	path, address, err := k.controlAt(k.control)
+	switch {
+	case err != nil:
 		return err
+	case address != "":
+		c, err := postgres.OpenControl(ctx, address, postgres.Options{Existing: does != command.Starts})
+		if errors.Is(err, postgres.ErrNone) {
+			return missing
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(c), c.Close())
+	case path == "":
+		return command.Usage("the memory store has no keys or webhooks; name a file with --control")
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && does != command.Starts {
 		return missing
@@ -139,7 +138,7 @@ Several roles make a key that may do what each of them may.`,
 			if k.Flags.Server != "" {
 				return k.createAt(cmd.Context(), key)
 			}
-			return k.with(cmd.Context(), command.Starts, nil, func(c *store.Control) error {
+			return k.with(cmd.Context(), command.Starts, nil, func(c control.Store) error {
 				line, err := add(cmd.Context(), c, "createKey", key, at, control.Changes{})
 				if err != nil {
 					return err
@@ -202,7 +201,7 @@ func expiry(expires string, from specialist.Time) (specialist.Time, error) {
 }
 
 // add adds a key, whose id and hash are made here, with what is changed beside it.
-func add(ctx context.Context, c *store.Control, operation string, key control.Key, at specialist.Time, changes control.Changes) (api.MadeKey, error) {
+func add(ctx context.Context, c control.Store, operation string, key control.Key, at specialist.Time, changes control.Changes) (api.MadeKey, error) {
 	var credential string
 	key.ID, credential = control.NewCredential(rand.Reader)
 	key.Hash, key.CreatedAt, key.CreatedBy = control.HashOf(credential), at, command.LocalActor().Subject
@@ -231,7 +230,7 @@ may do, until when, and how long ago they were used, by the hour.`,
 			if k.control != "" {
 				missing = fmt.Errorf("there is no file %s", k.control)
 			}
-			err := k.with(cmd.Context(), command.Reads, missing, func(c *store.Control) error {
+			err := k.with(cmd.Context(), command.Reads, missing, func(c control.Store) error {
 				list, err := c.Keys(cmd.Context(), control.Query{})
 				for _, key := range list {
 					if line := api.KeyOf(key, at); all || line.Status == "active" {
@@ -251,9 +250,9 @@ may do, until when, and how long ago they were used, by the hour.`,
 }
 
 // of opens the file for what is done with a key that is there.
-func (k *keys) of(cmd *cobra.Command, id string, do func(*store.Control, control.Key) error) error {
+func (k *keys) of(cmd *cobra.Command, id string, do func(control.Store, control.Key) error) error {
 	missing := command.Hinted(&session.NotFoundError{What: "Key", ID: id}, "dialai keys list --all lists them")
-	return k.with(cmd.Context(), command.Writes, missing, func(c *store.Control) error {
+	return k.with(cmd.Context(), command.Writes, missing, func(c control.Store) error {
 		key, err := c.Key(cmd.Context(), id)
 		if errors.Is(err, control.ErrNotFound) {
 			err = unknown(id, missing)
@@ -277,7 +276,7 @@ whoever has it.`,
 				return k.revokeAt(cmd.Context(), args[0])
 			}
 			at := command.Now()
-			return k.of(cmd, args[0], func(c *store.Control, key control.Key) error {
+			return k.of(cmd, args[0], func(c control.Store, key control.Key) error {
 				err := c.Commit(cmd.Context(), control.Changes{Revoked: []control.KeyTime{{ID: key.ID, At: at}}, Entries: []control.Entry{entry("revokeKey", &key, at)}})
 				if err == nil {
 					key, err = c.Key(cmd.Context(), key.ID)
@@ -318,7 +317,7 @@ func (k *keys) rotateCommand() *cobra.Command {
 			if k.Flags.Server != "" {
 				return k.rotateAt(cmd.Context(), args[0], d, until)
 			}
-			return k.of(cmd, args[0], func(c *store.Control, old control.Key) error {
+			return k.of(cmd, args[0], func(c control.Store, old control.Key) error {
 				if status := api.KeyOf(old, at).Status; status != "active" {
 					return command.Hinted(fmt.Errorf("key %s is %s", old.ID, status), "dialai keys create makes another")
 				}

@@ -9,16 +9,21 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/internal/proxy"
 	"github.com/dialai/dialai/internal/seal"
 	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/server/mcp"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -81,7 +86,7 @@ decision; then whoever sits before the client is believed to be the human.`,
 	cmd.Flags().StringVar(&f.elicit, "elicit", "", "let whoever fills in a `form` of the client rule as the human that they say: form")
 	f.serve.register(pflag.NewFlagSet("", pflag.ContinueOnError)) // for what goes without saying
 	f.serve.version = version
-	cmd.Flags().StringVar(&f.serve.control, "control", "", "the `file` in which a server keeps what it must remember (default: that of the store, with .control behind its name)")
+	cmd.Flags().StringVar(&f.serve.control, "control", "", "the `file` in which a server keeps what it must remember (default: that of the store, with .control behind its name; with a store in Postgres, a schema beside it)")
 	cmd.Flags().StringVar(&f.serve.drive, "drive", "on", "`on|off`: whether sessions are carried on")
 	cmd.Flags().StringVar(&f.serve.logLevel, "log-level", "warn", "the lowest `level` that is logged on stderr: debug, info, warn or error")
 	command.Complete(cmd, "toolset", mcp.Toolsets()...)
@@ -102,7 +107,7 @@ func (a *app) mcp(ctx context.Context, f *mcpFlags) error {
 		return err
 	}
 	defer remembers.Close()
-	key, err := a.sealKey(f.serve.control)
+	key, err := a.sealedWith(ctx, remembers, f.serve.control)
 	if err != nil {
 		return err
 	}
@@ -180,8 +185,9 @@ func DIAL(ctx context.Context, call *command.App, version string) error {
 const serverKeyName = "DIALAI_SERVER_KEY"
 
 // sealKey returns that key: of the environment, else of the file beside what the server
-// remembers, which is made if there is none. Where nothing is kept it is a new one.
-func (a *app) sealKey(control string) (seal.Key, error) {
+// remembers, which is made if there is none; of what is in Postgres, of the one in the user's data directory.
+// Where nothing is kept it is a new one.
+func (a *app) sealKey(named string) (seal.Key, error) {
 	if text := a.Env(serverKeyName); text != "" {
 		k, err := seal.ParseKey(text)
 		if err != nil {
@@ -189,14 +195,28 @@ func (a *app) sealKey(control string) (seal.Key, error) {
 		}
 		return k, nil
 	}
-	if path, err := a.StorePath(); err != nil || path == "" && control == "" {
+	path, address, err := a.controlAt(named)
+	if err == nil && address != "" { // there is no file that it could be beside, and what it seals is there
+		path, err = a.DefaultStore()
+		path = store.ControlPath(path)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(path), 0o700)
+		}
+	}
+	if err != nil || path == "" {
 		return seal.NewKey(), err
 	}
-	path, err := (&keys{app: a, control: control}).path()
-	if err != nil {
-		return seal.Key{}, err
-	}
 	return seal.KeyFile(strings.TrimPrefix(path, "sqlite:") + ".key")
+}
+
+// sealedWith returns the key that seals what a server gives out of its hands. Servers that share what they
+// remember share the key.
+func (a *app) sealedWith(ctx context.Context, remembers control.Store, named string) (seal.Key, error) {
+	key, err := a.sealKey(named)
+	if shared, ok := remembers.(*postgres.Control); ok && err == nil {
+		err = shared.Seal(ctx, key[:])
+	}
+	return key, err
 }
 
 // forwardMCP has the server at an address, which its owner has named, answer the client.

@@ -35,6 +35,7 @@ import (
 	"github.com/dialai/dialai/server/mcp"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 // Serving: the same engine as at the terminal, with a driver that carries the sessions of
@@ -127,7 +128,7 @@ func (f *serveFlags) register(flags *pflag.FlagSet) {
 	flags.Var((*oidcRoles)(&f.oidc.Roles), "oidc-roles", `what claims of a token are good for, as `+"`JSON`"+`: [{"claim":"groups","value":"finance","role":"human","machines":["*"]}]`)
 	flags.StringVar(&f.oidc.HumanClaim, "human-claim", "", "the `claim` of a token that names the human as whom its owner rules")
 	flags.Var(&f.guards, "guards", "guards that steps may be judged by here (dialai check --guard), as `JSON`: {\"strict\": \"guards.json\"}")
-	flags.StringVar(&f.control, "control", "", "the `file` in which the server keeps what it must remember (default: that of the store, with .control behind its name)")
+	flags.StringVar(&f.control, "control", "", "the `file` in which the server keeps what it must remember (default: that of the store, with .control behind its name; with a store in Postgres, a schema beside it)")
 	flags.StringVar(&f.cert, "tls-cert", "", "a `file` with the certificate of the server")
 	flags.StringVar(&f.key, "tls-key", "", "a `file` with the key of that certificate")
 	flags.StringVar(&f.drive, "drive", "on", "`on|off`: whether sessions are carried on")
@@ -231,7 +232,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	}
 	log := a.logger(f, again.level)
 	again.log = log
-	key, err := a.sealKey(f.control)
+	key, err := a.sealedWith(ctx, remembers, f.control)
 	if err != nil {
 		return err
 	}
@@ -292,11 +293,14 @@ func (a *app) notifier(remembers control.Store, maker *notify.Maker, here string
 		here = "" // no browser gets there
 	}
 	c := notify.Config{Control: remembers, Seal: maker.Seal, Policy: maker.Policy, PublicURL: cmp.Or(a.Env("DIALAI_PUBLIC_URL"), here), Log: log, Attempted: watched.metrics.Delivered}
-	if file, ok := remembers.(*store.Control); ok {
+	switch kept := remembers.(type) {
+	case *store.Control:
 		var err error
-		if c.Lock, err = file.DeliveryLock(); err != nil {
+		if c.Lock, err = kept.DeliveryLock(); err != nil {
 			return nil, err
 		}
+	case *postgres.Control:
+		c.Lock = kept.DeliveryLock()
 	}
 	if watched.spans != nil {
 		c.Traceparent = watched.spans.Traceparent
@@ -314,6 +318,13 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Sto
 	}
 	h := &assembled{watched: watched, names: f.tenancy()}
 	config := a.serverConfig(f, log)
+	path, address, err := a.PlaceOf(a.Flags.Store)
+	if err != nil {
+		return nil, err
+	}
+	if path+address != "" {
+		config.Ready = watched.readyChecks(path)
+	}
 	more(&config)
 	tokens := &bindings{settings: f.tokens, first: f.auth != authKeys, kept: config.Control, log: log}
 	var of []command.EngineOf
@@ -346,8 +357,8 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Sto
 
 // shared reports whether other processes may write to the store of an engine.
 func shared(e *command.Engine) bool {
-	_, file := e.Store.(*store.SQLite)
-	return file
+	_, alone := e.Store.(*store.Memory)
+	return !alone
 }
 
 // driven returns what the driver is to carry on.
@@ -355,12 +366,15 @@ func (h *assembled) driven(f *serveFlags) ([]driver.Tenant, error) {
 	list := make([]driver.Tenant, len(h.engines))
 	for i, e := range h.engines {
 		list[i] = driver.Tenant{Name: h.names[i], Runner: e.Runner, Shared: shared(e), Workers: int(f.tenants[h.names[i]].workers)}
-		if file, ok := e.Store.(*store.SQLite); ok {
-			lock, err := file.DriverLock()
+		switch kept := e.Store.(type) {
+		case *store.SQLite:
+			lock, err := kept.DriverLock()
 			if err != nil {
 				return nil, err
 			}
 			list[i].Lock = lock
+		case *postgres.Store:
+			list[i].Lock = kept.DriverLock()
 		}
 	}
 	return list, nil
@@ -374,9 +388,8 @@ func (a *app) serverConfig(f *serveFlags, log *slog.Logger) server.Config {
 	for _, p := range f.proxies {
 		proxies = append(proxies, netip.MustParsePrefix(p)) // it was checked
 	}
-	path, _ := a.StorePath() // it was opened
 	return server.Config{
-		Proxies: proxies, Ready: readyChecks(path), Issuer: f.oidc.Issuer, Variable: a.Env, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
+		Proxies: proxies, Issuer: f.oidc.Issuer, Variable: a.Env, PublicURL: strings.TrimRight(a.Env("DIALAI_PUBLIC_URL"), "/"),
 		Registry: a.Registry, Example: payloads.Example, Checks: checks, Hosts: f.names(a.Env("DIALAI_PUBLIC_URL")), Origins: f.origins, WaitMax: f.waitMax, Rates: f.rates, Version: f.version, Log: log,
 	}
 }
@@ -472,11 +485,11 @@ func (a *app) tellServing(f *serveFlags, listeners []net.Listener, desk string) 
 		}
 		return nil
 	}
-	path, err := a.StorePath()
+	path, address, err := a.PlaceOf(a.Flags.Store)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Out, "dialai serves %s (store %s)\n", strings.Join(line.URLs, ", "), cmp.Or(path, "memory:"))
+	fmt.Fprintf(a.Out, "dialai serves %s (store %s)\n", strings.Join(line.URLs, ", "), cmp.Or(path, render.StoreName(address), "memory:"))
 	if line.KeyFile != "" && !strings.HasPrefix(line.URLs[0], "unix:") {
 		fmt.Fprintf(a.Out, "  curl -H \"Authorization: Bearer $(cat %s)\" %s/v1\n", render.Quote(line.KeyFile), line.URLs[0])
 	}

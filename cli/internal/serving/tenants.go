@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dialai/dialai/cli/internal/command"
@@ -17,6 +18,7 @@ import (
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/store/postgres"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -60,25 +62,43 @@ func (a *app) readTenants(r *section.Reader, into *map[string]tenantSettings) fu
 				r.Report(at, "missing-field", fmt.Sprintf("tenant %q has no store", name), "each tenant has one of its own, such as store: "+name+".db")
 				continue
 			}
-			file, err := a.PathOf(cmp.Or(t.store, a.Flags.Store))
+			place, err := a.placeOfTenant(cmp.Or(t.store, a.Flags.Store))
 			if err != nil {
 				r.Report(at+"/store", "bad-value", err.Error(), "")
 				continue
 			}
-			if file, err = filepath.Abs(file); err == nil && t.store != "memory:" {
-				if real, err := filepath.EvalSymlinks(file); err == nil {
-					file = real
+			if place != "" && seen[place] != "" {
+				hint := "what one learns and may spend would be the other's"
+				if strings.HasPrefix(place, "postgres://") {
+					hint += "; in one database each has a schema of its own, such as ?schema=" + strings.ReplaceAll(name, "-", "_")
 				}
-				if seen[file] != "" {
-					r.Report(at, "same-store", fmt.Sprintf("tenants %q and %q have the same store", seen[file], name), "what one learns and may spend would be the other's")
-				}
-				seen[file] = name
+				r.Report(at, "same-store", fmt.Sprintf("tenants %q and %q have the same store", seen[place], name), hint)
 			}
+			seen[place] = name
 		}
 		if len(*into) == 0 && len(r.Problems) == 0 {
 			r.Report(path, "missing-field", "tenants has none", "leave it out for one, default")
 		}
 	}
+}
+
+// placeOfTenant returns where a store is that is named as --store does, the same for all names of it: the path
+// of a file, or what is shown of the address of a database; "" for one in memory.
+func (a *app) placeOfTenant(name string) (string, error) {
+	path, address, err := a.PlaceOf(name)
+	switch {
+	case err != nil || path+address == "":
+		return "", err
+	case address != "":
+		return postgres.Place(address)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path, nil
 }
 
 // readQuota reads what a tenant may use.

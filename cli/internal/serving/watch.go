@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/driver"
@@ -12,6 +13,7 @@ import (
 	"github.com/dialai/dialai/notify"
 	"github.com/dialai/dialai/server"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 // How a server is watched: metrics, spans where the variables of OpenTelemetry ask for them, and
@@ -82,10 +84,20 @@ func (w *watching) stepped(s driver.Stepped) {
 // leastRoom is how much of the disk has to be free, in bytes.
 const leastRoom = 256 << 20
 
-// readyChecks are those of what the store lies on.
-func readyChecks(path string) map[string]server.ReadyCheck {
+// mostBehind is for how long who follows a log in Postgres may be held up by those who write.
+const mostBehind = 10 * time.Second
+
+// readyChecks are those of what the store at a path lies on, and of those in Postgres.
+func (w *watching) readyChecks(path string) map[string]server.ReadyCheck {
 	if path == "" {
-		return nil
+		return map[string]server.ReadyCheck{"log": {Check: func(context.Context) error {
+			for _, e := range w.engines {
+				if kept, ok := e.Store.(*postgres.Store); ok && kept.Behind() > mostBehind {
+					return fmt.Errorf("a transaction has been writing for %s: what others commit is not known meanwhile", kept.Behind().Round(time.Second))
+				}
+			}
+			return nil
+		}}}
 	}
 	return map[string]server.ReadyCheck{"disk": {Check: func(context.Context) error {
 		if room, known := roomAt(path); known && room < leastRoom {

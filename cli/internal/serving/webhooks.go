@@ -19,6 +19,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -35,13 +36,13 @@ func WebhooksCommand(call *command.App, far func(context.Context) (Hooks, error)
 		Long: `Have addresses told what happens in the sessions of a dialai server: that a human
 must decide, say. Each message is signed, and sent again for more than a day until it
 has arrived; docs/notifications.md says what is in it. Who is told is kept in a file
-beside the store, of which --control names another, or by the server that --server
-names. A server sends messages while it runs.`,
+beside the store, of which --control names another (of a store in Postgres, in a schema
+beside it), or by the server that --server names. A server sends messages while it runs.`,
 		Example: `  dialai webhooks create https://example.com/hook --type session.needs_human
   dialai webhooks list
   dialai webhooks test wh_5d0c61f2a7b94e08c3d1`,
 	}
-	cmd.PersistentFlags().StringVar(&w.control, "control", "", "the `file` in which a server keeps what it must remember (default: that of the store, with .control behind its name)")
+	cmd.PersistentFlags().StringVar(&w.control, "control", "", "the `file` in which a server keeps what it must remember (default: that of the store, with .control behind its name; with a store in Postgres, a schema beside it)")
 	cmd.AddCommand(w.createCommand(), w.listCommand(), w.showCommand(), w.switchCommand("enable", true), w.switchCommand("disable", false), w.deleteCommand(), w.rotateCommand(),
 		w.testCommand(), w.replayCommand(), w.deliveriesCommand(), w.redeliverCommand())
 	return cmd
@@ -81,7 +82,7 @@ func (w *webhooks) at(cmd *cobra.Command, does command.Access, do func(Hooks) er
 	if does == command.Writes {
 		missing = command.Hinted(errors.New("there are no webhooks here"), "dialai webhooks create makes one; --server URL names a server elsewhere")
 	}
-	err := w.with(ctx, does, missing, func(c *store.Control) error { return do(&hooksHere{c, w}) })
+	err := w.with(ctx, does, missing, func(c control.Store) error { return do(&hooksHere{c, w}) })
 	if refused, ok := errors.AsType[*webhook.PolicyError](err); ok {
 		return command.Hinted(refused, "webhooks go to public addresses over https; DIALAI_WEBHOOK_ALLOW names hosts and networks that may be reached besides, here and where the server runs")
 	}
@@ -91,9 +92,9 @@ func (w *webhooks) at(cmd *cobra.Command, does command.Access, do func(Hooks) er
 	return err
 }
 
-// hooksHere are those in a file.
+// hooksHere are those that are kept here.
 type hooksHere struct {
-	*store.Control
+	control.Store
 	w *webhooks
 }
 
@@ -115,8 +116,8 @@ func (a *app) hookPolicy() (p webhook.Policy, err error) {
 }
 
 // maker returns what makes webhooks that are kept here.
-func (h *hooksHere) maker() (*notify.Maker, error) {
-	key, err := h.w.sealKey(h.w.control)
+func (h *hooksHere) maker(ctx context.Context) (*notify.Maker, error) {
+	key, err := h.w.sealedWith(ctx, h.Store, h.w.control)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (h *hooksHere) maker() (*notify.Maker, error) {
 // Webhooks yields all of them.
 func (h *hooksHere) Webhooks(ctx context.Context) iter.Seq2[api.Webhook, error] {
 	return func(yield func(api.Webhook, error) bool) {
-		list, err := h.Control.Webhooks(ctx, control.Query{})
+		list, err := h.Store.Webhooks(ctx, control.Query{})
 		for _, w := range list {
 			if !yield(api.WebhookOf(w, command.Now()), nil) {
 				return
@@ -139,7 +140,7 @@ func (h *hooksHere) Webhooks(ctx context.Context) iter.Seq2[api.Webhook, error] 
 }
 
 func (h *hooksHere) of(ctx context.Context, id string) (control.Webhook, error) {
-	w, err := h.Control.Webhook(ctx, id)
+	w, err := h.Store.Webhook(ctx, id)
 	if errors.Is(err, control.ErrNotFound) {
 		err = command.Hinted(&session.NotFoundError{What: "Webhook", ID: id}, "dialai webhooks list lists them")
 	}
@@ -161,9 +162,19 @@ func (h *hooksHere) commit(ctx context.Context, operation string, w *control.Web
 
 // reading calls f with the store, an empty one if there is none.
 func (h *hooksHere) reading(ctx context.Context, f func(session.Store) error) (err error) {
-	path, err := h.w.StorePath()
+	path, address, err := h.w.PlaceOf(h.w.Flags.Store)
 	if err != nil {
 		return err
+	}
+	if address != "" {
+		s, err := h.w.OpenPostgres(ctx, address, command.Reads)
+		if errors.Is(err, postgres.ErrNone) {
+			return f(store.NewMemory())
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(s), s.Close())
 	}
 	if _, err := os.Stat(path); path == "" || errors.Is(err, fs.ErrNotExist) {
 		return f(store.NewMemory())
@@ -178,7 +189,7 @@ func (h *hooksHere) reading(ctx context.Context, f func(session.Store) error) (e
 
 // CreateWebhook makes one that is told what happens from now on.
 func (h *hooksHere) CreateWebhook(ctx context.Context, in api.NewWebhook, _ client.Write) (api.MadeWebhook, error) {
-	maker, err := h.maker()
+	maker, err := h.maker(ctx)
 	if err != nil {
 		return api.MadeWebhook{}, err
 	}
@@ -190,7 +201,7 @@ func (h *hooksHere) CreateWebhook(ctx context.Context, in api.NewWebhook, _ clie
 	if err != nil {
 		return api.MadeWebhook{}, err
 	}
-	all, err := h.Control.Webhooks(ctx, control.Query{Tenant: w.Tenant, Limit: notify.MaxWebhooks})
+	all, err := h.Store.Webhooks(ctx, control.Query{Tenant: w.Tenant, Limit: notify.MaxWebhooks})
 	if err == nil && len(all) == notify.MaxWebhooks {
 		err = fmt.Errorf("there are %d webhooks, and may be no more", len(all))
 	}
@@ -206,7 +217,7 @@ func (h *hooksHere) ChangeWebhook(ctx context.Context, id string, to api.Webhook
 	if err != nil {
 		return api.Webhook{}, err
 	}
-	maker, err := h.maker()
+	maker, err := h.maker(ctx)
 	if err == nil {
 		w, err = maker.Changed(w, to)
 	}
@@ -231,7 +242,7 @@ func (h *hooksHere) RotateWebhook(ctx context.Context, id string, _ client.Write
 	if err != nil {
 		return made, err
 	}
-	maker, err := h.maker()
+	maker, err := h.maker(ctx)
 	if err == nil {
 		w, made.Secret = maker.Rotated(w, command.Now())
 		err = h.commit(ctx, "rotateWebhook", &w, control.Changes{Webhook: &w})
@@ -301,7 +312,7 @@ func (h *hooksHere) Deliveries(ctx context.Context, id, status string) iter.Seq2
 		_, err := h.of(ctx, id)
 		for err == nil {
 			var page []control.Delivery
-			page, err = h.Control.Deliveries(ctx, q)
+			page, err = h.Store.Deliveries(ctx, q)
 			for _, d := range page {
 				if q.After = d.Place; !yield(api.DeliveryOf(d), nil) {
 					return

@@ -1,0 +1,112 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A database is what sessions and what a server must remember have in common: each is kept in a schema of
+// its own, which this process has connections to, owners in, and locks.
+type database struct {
+	address address
+	options Options
+	config  *pgx.ConnConfig // of connections that are no readers
+	readers *pgxpool.Pool
+	lock    int64 // of advisory locks: what is in order in all processes
+	owners  owners
+	drop    func() // drops what is cached, under mu; nil if nothing is
+
+	closing context.Context // done once closing has begun
+	close   context.CancelFunc
+
+	mu       sync.Mutex
+	identity string // of what the last new connection has led to
+}
+
+// base returns d: it is how queries are asked of whatever is kept in a database.
+func (d *database) base() *database { return d }
+
+// init says where a database is, without connecting.
+func (d *database) init(a address, config *pgx.ConnConfig, o Options, drop func()) {
+	d.address, d.config, d.options, d.drop = a, config, o, drop
+	d.closing, d.close = context.WithCancel(context.Background())
+	d.owners.d = d
+}
+
+// open connects, to tables that are made and migrated if need be. The error is an *[OpenError].
+func (d *database) open(ctx context.Context, t *tables) error {
+	err := d.connectAll(ctx, t)
+	if err != nil {
+		d.close()
+		return &OpenError{d.address.String(), d.translate(err)}
+	}
+	return nil
+}
+
+func (d *database) connectAll(ctx context.Context, t *tables) error {
+	if _, err := t.migrate(ctx, d.config, d.address, d.options.Existing); err != nil {
+		return err
+	}
+	pool, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return err
+	}
+	pool.ConnConfig = d.config
+	pool.MaxConns = readers()
+	pool.AfterConnect = d.meet
+	if d.readers, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool); err != nil {
+		return err
+	}
+	conn, err := d.readers.Acquire(ctx)
+	if err != nil {
+		d.readers.Close()
+		return err
+	}
+	defer conn.Release()
+	return conn.QueryRow(ctx, `SELECT hashtextextended('dialai ' || store_id, 0) FROM meta`).Scan(&d.lock)
+}
+
+// end closes the connections, but for those of lanes.
+func (d *database) end() {
+	d.owners.stop()
+	d.readers.Close()
+}
+
+// connect opens a connection.
+func (d *database) connect(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, d.config)
+	if err == nil {
+		if err = d.meet(ctx, conn); err != nil {
+			conn.Close(ctx)
+		}
+	}
+	return conn, err
+}
+
+// meet looks at whom a new connection has led to. Where that is not the store as it was, but a restored
+// one, or a standby that took its place and may lack the last commits, nothing that was cached counts
+// any more, and nobody is who he was.
+func (d *database) meet(ctx context.Context, conn *pgx.Conn) error {
+	var identity string
+	err := conn.QueryRow(ctx, `SELECT epoch::text FROM meta`).Scan(&identity)
+	if err != nil {
+		return err
+	}
+	var timeline string // it cannot be asked of a standby, nor where the role may not
+	if conn.QueryRow(ctx, `SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`).Scan(&timeline) == nil {
+		identity += " " + timeline
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.identity != identity && d.identity != "" {
+		if d.drop != nil {
+			d.drop()
+		}
+		d.owners.lose()
+	}
+	d.identity = identity
+	return nil
+}
