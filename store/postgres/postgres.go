@@ -16,7 +16,8 @@ import (
 )
 
 // A process has a few connections, each opened when it is first needed: one that commits (lane.go), one
-// that commits what has to be in order (below), one that renews its name (owner.go), and a pool that reads.
+// that commits what has to be in order (below), one that renews its name (owner.go), one that claims and
+// releases sessions (work.go), two that wake others and hear them (wake.go), and a pool that reads.
 //
 // A commit is one statement that updates the session's row where its sequence number and its head are
 // still those of before, and appends to the log from what it has updated: so it happens as a whole, once,
@@ -44,6 +45,8 @@ type Store struct {
 	lock    int64 // of advisory locks: what is in order in all processes
 	owners  owners
 	log     follower
+	held    held
+	wakes   wakes
 
 	closing context.Context // done once Close has begun
 	close   context.CancelFunc
@@ -56,7 +59,11 @@ type Store struct {
 	fresh    int64                    // number of the first partition of the log that may have to be made
 }
 
-var _ session.Store = (*Store)(nil)
+var (
+	_ session.Store     = (*Store)(nil)
+	_ session.WorkStore = (*Store)(nil)
+	_ session.Watcher   = (*Store)(nil)
+)
 
 // remembered is how many sessions, machine names and definitions are cached at least.
 const remembered = 2048
@@ -68,7 +75,12 @@ type Options struct {
 	Observe func(commits int, took time.Duration, err error)
 	// Existing refuses to make a store where there is none.
 	Existing bool
+
+	hurry int // how many times as fast leases run out, in tests; 0 is once
 }
+
+// hurried returns how long something about leases takes.
+func (o *Options) hurried(d time.Duration) time.Duration { return d / time.Duration(max(1, o.hurry)) }
 
 // Open opens the store at an address, postgres://USER:PASSWORD@HOST:PORT/DATABASE, made and migrated if
 // need be. What the address leaves out is read as psql does, from PGHOST, PGPASSWORD, PGPASSFILE and the
@@ -86,7 +98,7 @@ func Open(ctx context.Context, name string, o Options) (*Store, error) {
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.forget()
 	s.hot, s.ordered = newLane(s, false), newLane(s, true)
-	s.owners.s, s.log.s = s, s
+	s.owners.s, s.log.s, s.wakes.s = s, s, s
 	if err := s.open(ctx); err != nil {
 		s.close()
 		return nil, &OpenError{a.String(), s.translate(err)}
@@ -124,6 +136,7 @@ func (s *Store) Close() error {
 	s.hot.stop()
 	s.ordered.stop()
 	s.owners.stop()
+	s.wakes.stop()
 	s.readers.Close()
 	return nil
 }
