@@ -23,8 +23,9 @@ type (
 		jobs    map[specialist.SessionID]*job
 		lines   map[string]*line
 		ready   turns[*line]
-		waiting int  // sessions in the lines
-		held    bool // this process drives it
+		waiting int   // sessions in the lines
+		held    bool  // this process drives it
+		pool    *pool // nil unless the store hands the sessions out
 	}
 
 	// A line is the sessions of one machine of a tenant, in the order in which they came.
@@ -48,6 +49,7 @@ type (
 		tries    int             // how often it has failed
 		failure  error           // of its last step
 		mine     atomic.Bool     // it is known to be for the driver
+		lease    *lease          // nil unless the store has handed it out
 	}
 
 	jobState uint8

@@ -434,11 +434,17 @@ const reaped = `WITH gone AS MATERIALIZED (
 	UPDATE work w SET owner=NULL, ready_at=now(), crashes=w.crashes+1, quarantined=CASE WHEN w.crashes+1>=$2 THEN $3::bytea ELSE w.quarantined END
 	FROM gone WHERE w.session=gone.session`
 
-// Close implements [session.Worker].
+// Close implements [session.Worker]. Of one that is lost nothing is left to give back.
 func (w *worker) Close(ctx context.Context) error {
 	w.end()
 	<-w.ended
 	w.s.wakes.forget(w.news)
+	defer w.hangUp(ctx)
+	select {
+	case <-w.lost:
+		return nil
+	default:
+	}
 	var left []session.Release
 	h := &w.s.held
 	h.mu.Lock()
@@ -452,12 +458,16 @@ func (w *worker) Close(ctx context.Context) error {
 	if err == nil {
 		err = w.reap(ctx)
 	}
+	return errors.Join(err, w.owner.Release())
+}
+
+// hangUp closes the connection.
+func (w *worker) hangUp(ctx context.Context) {
 	w.sending.Lock()
 	defer w.sending.Unlock()
 	if w.conn != nil {
 		w.conn.Close(ctx)
 	}
-	return errors.Join(err, w.owner.Release())
 }
 
 // Workers implements [session.WorkStore].
