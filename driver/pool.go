@@ -64,8 +64,21 @@ func (d *Driver) join(ctx context.Context, t *tenant, store session.WorkStore) e
 	d.mu.Lock()
 	t.pool = p
 	d.mu.Unlock()
+	p.watch()
 	d.pools.Go(func() { p.run(ctx, store) })
 	return nil
+}
+
+// watch has the steps under way end as soon as the worker is lost, whatever run waits for.
+func (p *pool) watch() {
+	worker := p.worker
+	p.d.pools.Go(func() {
+		select {
+		case <-worker.Lost():
+			p.lost(worker)
+		case <-p.done:
+		}
+	})
 }
 
 // run claims and gives back until everything is given back after ctx is done.
@@ -80,7 +93,6 @@ func (p *pool) run(ctx context.Context, store session.WorkStore) {
 		case <-p.worker.News():
 		case <-tick.C:
 		case <-p.worker.Lost():
-			p.lost()
 			_ = p.worker.Close(context.WithoutCancel(ctx)) // nothing of it is left
 			for p.rejoin(ctx, store) != nil {
 				select {
@@ -104,13 +116,18 @@ func (p *pool) warn(what string, err error) {
 }
 
 // lost gives up what others may have by now.
-func (p *pool) lost() {
+func (p *pool) lost(worker session.Worker) {
 	d := p.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p.warn("the steps under way end", session.ErrOwnerLost)
-	p.releases = nil
+	if p.worker == worker {
+		p.releases = nil
+	}
 	for _, j := range p.t.jobs {
+		if j.lease.worker != worker {
+			continue
+		}
 		if j.lease.lost = true; j.lease.cancel != nil {
 			j.lease.cancel(session.ErrOwnerLost)
 		}
@@ -130,8 +147,9 @@ func (p *pool) rejoin(ctx context.Context, store session.WorkStore) error {
 		return err
 	}
 	p.d.mu.Lock()
-	defer p.d.mu.Unlock()
-	p.worker = worker
+	p.worker, p.releases = worker, nil
+	p.d.mu.Unlock()
+	p.watch()
 	return nil
 }
 

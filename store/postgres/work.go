@@ -46,9 +46,10 @@ type worker struct {
 	owner session.Owner
 	id    int64 // owners.id
 	news  chan struct{}
-	lost  chan struct{}
+	alive context.Context // done once the leases may be others'
+	lose  context.CancelFunc
 	end   context.CancelFunc
-	ended chan struct{} // closed when nobody tends it any more
+	tends sync.WaitGroup
 
 	sending sync.Mutex // held while something is sent, so that what the store has and what is held are the same
 	conn    *pgx.Conn
@@ -89,11 +90,13 @@ func (s *Store) Join(ctx context.Context) (session.Worker, error) {
 	if err != nil {
 		return nil, errors.Join(err, owner.Release())
 	}
-	w := &worker{s: s, owner: owner, id: ids[0], news: make(chan struct{}, 1), lost: make(chan struct{}), ended: make(chan struct{}), shun: map[int64]time.Time{}}
+	w := &worker{s: s, owner: owner, id: ids[0], news: make(chan struct{}, 1), shun: map[int64]time.Time{}}
+	w.alive, w.lose = context.WithCancel(context.Background())
 	s.wakes.listen(w.news)
 	tending, end := context.WithCancel(s.closing)
 	w.end = end
-	go w.tend(tending)
+	w.tends.Go(func() { w.listens(tending) })
+	w.tends.Go(func() { w.reaps(tending) })
 	return w, nil
 }
 
@@ -103,35 +106,36 @@ const missingWork = `INSERT INTO work (session, lane, ready_at)
 	SELECT s.id, s.machine, CASE WHEN s.status=0 AND s.code<>'timer' THEN now() WHEN s.timer_at>0 THEN to_timestamp(s.timer_at/1000.0) END
 	FROM sessions s WHERE s.status<2 AND NOT EXISTS (SELECT FROM work w WHERE w.session=s.id) ON CONFLICT DO NOTHING`
 
-// tend looks after the leases until ctx is done, or they are lost.
-func (w *worker) tend(ctx context.Context) {
-	defer close(w.ended)
-	pace := &w.s.options
-	tick := time.NewTicker(pace.hurried(time.Second))
+// listens waits until ctx is done, or the leases are lost: whatever is sent by then is given up.
+func (w *worker) listens(ctx context.Context) {
+	tick := time.NewTicker(w.s.options.hurried(time.Second))
 	defer tick.Stop()
-	var reaped time.Time
-	for {
+	for ctx.Err() == nil {
 		if !w.s.owners.lives(w.owner.Name()) {
+			w.s.held.drop(w)
+			w.s.wakes.forget(w.news)
 			w.lose()
 			return
 		}
-		if time.Since(reaped) >= pace.hurried(renewEvery) {
-			reaped = time.Now()
-			_ = w.reap(ctx) // or next time
-		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-tick.C:
 		}
 	}
 }
 
-// lose gives up all leases, which may be others' by now.
-func (w *worker) lose() {
-	w.s.held.drop(w)
-	w.s.wakes.forget(w.news)
-	close(w.lost)
+// reaps reaps as often as owners are renewed, until ctx is done.
+func (w *worker) reaps(ctx context.Context) {
+	tick := time.NewTicker(w.s.options.hurried(renewEvery))
+	defer tick.Stop()
+	for ctx.Err() == nil && w.alive.Err() == nil {
+		_ = w.reap(ctx) // or next time
+		select {
+		case <-ctx.Done():
+		case <-w.alive.Done():
+		case <-tick.C:
+		}
+	}
 }
 
 // drop forgets the leases of a worker.
@@ -149,12 +153,13 @@ func (h *held) drop(w *worker) {
 func (w *worker) News() <-chan struct{} { return w.news }
 
 // Lost implements [session.Worker].
-func (w *worker) Lost() <-chan struct{} { return w.lost }
+func (w *worker) Lost() <-chan struct{} { return w.alive.Done() }
 
 // send runs f with the connection of the worker, twice if it breaks. w.sending is held.
 func (w *worker) send(ctx context.Context, f func(context.Context, *pgx.Conn) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
+	defer context.AfterFunc(w.alive, cancel)()
 	for range 2 {
 		if w.conn == nil || w.conn.IsClosed() {
 			if w.conn, err = w.s.connect(ctx); err != nil {
@@ -437,13 +442,11 @@ const reaped = `WITH gone AS MATERIALIZED (
 // Close implements [session.Worker]. Of one that is lost nothing is left to give back.
 func (w *worker) Close(ctx context.Context) error {
 	w.end()
-	<-w.ended
+	w.tends.Wait()
 	w.s.wakes.forget(w.news)
 	defer w.hangUp(ctx)
-	select {
-	case <-w.lost:
+	if w.alive.Err() != nil {
 		return nil
-	default:
 	}
 	var left []session.Release
 	h := &w.s.held
