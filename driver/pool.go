@@ -321,6 +321,7 @@ func (p *pool) failed(j *job, err error) {
 	if r.Failed != "" {
 		j.tries++
 	}
+	r.Sequence = j.sequence
 	p.d.logFailure(j, slog.LevelWarn, err)
 	p.give(j, r)
 }
