@@ -88,19 +88,19 @@ type Release struct {
 
 // A WorkerInfo is a process to which sessions are handed out.
 type WorkerInfo struct {
-	Name   string
-	About  string          // where it runs
-	Until  specialist.Time // when it is dead unless it is heard of again
-	Leases int             // sessions that it carries on
+	Name   string          `json:"name"`
+	About  string          `json:"about"`  // where it runs
+	Until  specialist.Time `json:"until"`  // when it is dead unless it is heard of again
+	Leases int             `json:"leases"` // sessions that it carries on
 }
 
 // A Quarantined session is one that is handed out to nobody.
 type Quarantined struct {
-	Session     specialist.SessionID
-	MachineName string
-	Reason      string
-	Failures    int
-	Crashes     int
+	Session     specialist.SessionID `json:"sessionId"`
+	MachineName string               `json:"machineName"`
+	Reason      string               `json:"reason"`
+	Failures    int                  `json:"failures"` // of steps in a row
+	Crashes     int                  `json:"crashes"`  // of processes in a row that carried it on
 }
 
 // A Watcher is a store that knows when a session has changed.
