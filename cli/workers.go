@@ -22,7 +22,6 @@ others have some 10 s after that.
 
 A store in a file is carried on by one process at a time, which dialai serve is.`,
 		Example: "  dialai workers --store env\n  dialai workers --store env --json | jq .leases",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withWork(cmd.Context(), func(work session.WorkStore, out *bufio.Writer) error {
 				list, err := work.Workers(cmd.Context())

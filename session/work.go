@@ -99,8 +99,8 @@ type Quarantined struct {
 	Session     specialist.SessionID `json:"sessionId"`
 	MachineName string               `json:"machineName"`
 	Reason      string               `json:"reason"`
-	Failures    int                  `json:"failures"` // of steps in a row
-	Crashes     int                  `json:"crashes"`  // of processes in a row that carried it on
+	Failures    int                  `json:"failures,omitempty"` // of steps in a row
+	Crashes     int                  `json:"crashes,omitempty"`  // of processes in a row that carried it on
 }
 
 // A Watcher is a store that knows when a session has changed.

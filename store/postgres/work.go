@@ -167,7 +167,7 @@ func (w *worker) send(ctx context.Context, f func(context.Context, *pgx.Conn) er
 				return w.s.translate(err)
 			}
 			// Nothing that is lost matters, and what is sorted by is in an index whatever the statistics say.
-			if _, err = w.conn.Exec(ctx, `SET synchronous_commit=off; SET enable_seqscan=off; SET enable_bitmapscan=off`); err != nil {
+			if _, err = w.conn.Exec(ctx, `SET synchronous_commit=off; SET enable_seqscan=off; SET enable_bitmapscan=off; SET jit=off`); err != nil {
 				w.conn.Close(ctx)
 				return w.s.translate(err)
 			}
