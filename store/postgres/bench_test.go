@@ -9,7 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dialai/dialai/internal/pgtest"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store/postgres"
 )
 
@@ -90,6 +92,48 @@ func BenchmarkClaim(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(claiming.Microseconds())/float64(b.N), "µs/claim")
+		})
+	}
+}
+
+// BenchmarkStep steps 64 sessions at once, without leases, where each commit writes to the row in work as
+// well, and with them.
+func BenchmarkStep(b *testing.B) {
+	address := pgtest.Start(b, true).Database(b)
+	s, m := open(b, address, postgres.Options{}), parse(b)
+	r, err := runner.New(runner.Config{Store: s})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	const sessions = 64
+	var ids []specialist.SessionID
+	for range sessions {
+		started, err := r.Start(b.Context(), m, runner.StartOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ids = append(ids, started.ID)
+	}
+	for _, leased := range []bool{false, true} {
+		b.Run(fmt.Sprint("leased=", leased), func(b *testing.B) {
+			if leased {
+				if got := claim(b, join(b, s), sessions); len(got) != sessions {
+					b.Fatalf("%d sessions are leased", len(got))
+				}
+			}
+			var wg sync.WaitGroup
+			for i, id := range ids {
+				wg.Go(func() {
+					for n := i; n < b.N; n += sessions {
+						if tick, err := r.Step(b.Context(), id); err != nil || tick.Status != runner.TickAdvanced {
+							b.Errorf("a step has come to %v (%v)", tick, err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
 		})
 	}
 }

@@ -277,7 +277,10 @@ func (w *worker) claim(ctx context.Context, text string, args ...any) (list []se
 		}
 		return rows.Err()
 	})
-	if err != nil {
+	switch {
+	case w.alive.Err() != nil:
+		return nil, session.ErrOwnerLost
+	case err != nil:
 		return nil, err
 	}
 	h := &w.s.held

@@ -142,10 +142,12 @@ func testWorkReleases(t *testing.T, m Maker) {
 	two.decide(id, "again")
 	one.ok(one.worker.Release(one.ctx, session.Release{Session: id, Sequence: one.load(id).Sequence, After: never}))
 	two.claims("after a ruling in another process while it was leased", id)
-	looked := two.load(id).Sequence
-	two.decide(id, "again")
-	two.ok(two.worker.Release(two.ctx, session.Release{Session: id, Sequence: looked, After: never}))
-	two.claims("after a ruling here that was not looked at", id)
+	for _, after := range []time.Duration{never, time.Hour} {
+		looked := two.load(id).Sequence
+		two.decide(id, "again")
+		two.ok(two.worker.Release(two.ctx, session.Release{Session: id, Sequence: looked, After: after}))
+		two.claims("after a ruling here that was not looked at", id)
+	}
 	two.decide(id, "again")
 	two.give(id, never)
 	two.claims("after a commit here that was looked at")
