@@ -113,7 +113,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Undertake long work:", []*cobra.Command{agents.UndertakeCommand(a.App), agents.StatusCommand(a.App), agents.SayCommand(a.App), agents.WatchCommand(a.App), agents.BridgeCommand(a.App)}},
 		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand(), a.modelsCommand(), a.pricesCommand()}},
 		{"Measure decisions:", []*cobra.Command{a.backtestCommand(), a.simulateCommand(), a.benchCommand()}},
-		{"Store and program:", []*cobra.Command{a.storeCommand(), serving.KeysCommand(a.App, a.distantClient), serving.WebhooksCommand(a.App, a.hooks), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
+		{"Store and program:", []*cobra.Command{a.storeCommand(), a.workersCommand(), serving.KeysCommand(a.App, a.distantClient), serving.WebhooksCommand(a.App, a.hooks), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {

@@ -27,6 +27,8 @@ type listFlags struct {
 	since    string
 	live     bool
 	all      bool
+
+	quarantined bool
 }
 
 func (a *app) sessionsCommand() *cobra.Command {
@@ -36,11 +38,23 @@ func (a *app) sessionsCommand() *cobra.Command {
 		Short: "List the sessions of the store",
 		Long: `List the newest 50 sessions of the store, the newest last: which machine they run,
 where they stand, how long ago that changed, and, if they stand still, why. --all lists
-every one, and so does --json.`,
+every one, and so does --json.
+
+--quarantined lists those of a store in Postgres that no process carries on any more, for
+their steps have failed eight times in a row, or three processes have ended one after the
+other while they carried them on. dialai resume, or a ruling, has them carried on again.`,
 		Example: `  dialai sessions
   dialai sessions --status needs_human --machine triage --since 2h
   dialai sessions --json | jq -r .sessionId`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.quarantined {
+				for _, other := range []string{"machine", "status", "state", "since", "live", "limit", "all"} {
+					if cmd.Flags().Changed(other) {
+						return command.Usage("--quarantined and --%s: give one of them", other)
+					}
+				}
+				return a.quarantined(cmd.Context())
+			}
 			if err := f.read(cmd.Flags().Changed("limit"), a.Flags.JSON); err != nil {
 				return err
 			}
@@ -54,6 +68,7 @@ every one, and so does --json.`,
 	cmd.Flags().BoolVar(&f.live, "live", false, "only sessions that have not ended")
 	cmd.Flags().IntVar(&f.query.Limit, "limit", newestShown, "only the newest so many; 0 shows all")
 	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions")
+	cmd.Flags().BoolVar(&f.quarantined, "quarantined", false, "only sessions that no process carries on any more, for they fail again and again")
 	command.Complete(cmd, "status", statusNames()...)
 	return cmd
 }

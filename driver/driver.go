@@ -25,13 +25,16 @@ import (
 //     looked at otherwise at some time (an answer that is late, a step that failed) has a
 //     place in a heap.
 //
+// Where a store hands its sessions out to several processes it is asked for those with which there
+// is something to do instead (pool.go).
+//
 // So a session that waits for a human, or for a timer, costs nothing at all: no goroutine,
 // no timer, no query. A session is stepped once at a time; then it goes to the end of its
 // queue (queue.go), so that no session, machine or tenant keeps others waiting. A step that
 // fails harms no other session: it is tried again, later each time.
 //
 // What the store holds is decided by its compare-and-swap alone. A second driver would
-// waste work and double nothing; the Lock of a tenant keeps it from wasting work. One that
+// waste work and double nothing; leases, or the Lock of a tenant, keep it from wasting work. A Lock that
 // another process holds keeps no other tenant waiting.
 type Driver struct {
 	config Config
@@ -46,8 +49,9 @@ type Driver struct {
 	known    *lru.Cache[name, int64] // up to which event this process knows a session
 	undriven *lru.Cache[name, bool]  // sessions that are left to who steps them by name
 	driving  bool
-	steps    int64     // that have ended
-	finished time.Time // when the last one did, or driving began
+	pools    sync.WaitGroup // that claim sessions
+	steps    int64          // that have ended
+	finished time.Time      // when the last one did, or driving began
 }
 
 // A name is that of a session among those of all tenants, whose stores may be copies of each other.
@@ -77,28 +81,23 @@ type Stepped struct {
 	Took                time.Duration
 }
 
-// A Lock is held by one process at a time, and free when that has ended. One that a process may lose has a
-// method Holds() bool, which says at once whether it is still held.
+// A Lock is held by one process at a time, and free when that has ended.
 type Lock interface {
 	TryLock() (bool, error)
 	Unlock() error
-}
-
-// holds reports whether a Lock that was taken, or nil, is still held.
-func holds(l Lock) bool {
-	lease, lost := l.(interface{ Holds() bool })
-	return !lost || lease.Holds()
 }
 
 // A Tenant is a store whose sessions are carried on, and the Runner that does it.
 type Tenant struct {
 	Name   string
 	Runner *runner.Runner
-	// Shared says that other processes write to the store, too.
+	// Shared says that other processes write to the store, too. A store that is a
+	// [session.WorkStore] says so itself.
 	Shared bool
 	// Workers is how many of Config.Workers the tenant may have at a time; 0 means all.
 	Workers int
-	// Lock keeps other processes from driving the tenant; nil if there are none.
+	// Lock keeps other processes from driving the tenant; nil if there are none. It is not
+	// taken where the store is a [session.WorkStore], which other processes drive as well.
 	Lock Lock
 }
 
@@ -141,7 +140,11 @@ func (d *Driver) Observer(tenant string) func(session.Change) {
 		defer d.mu.Unlock()
 		s := c.After
 		d.known.Put(name{tenant, s.ID}, s.Sequence)
-		if t := d.tenant(tenant); t != nil && !s.Options().Undriven {
+		if t := d.tenant(tenant); t != nil && t.pool != nil {
+			if j := t.jobs[s.ID]; j != nil {
+				j.sequence = max(j.sequence, s.Sequence)
+			}
+		} else if t != nil && !s.Options().Undriven {
 			d.changed(t, s.ID, s.Machine().Name(), s.Sequence, s.Status == session.Running)
 			if j := t.jobs[s.ID]; j != nil {
 				j.mine.Store(true)
@@ -164,9 +167,10 @@ func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
 	defer watchers.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer d.leave()
 	idle := make([]*tenant, len(tenants))
 	for i := range tenants {
-		idle[i] = newTenant(tenants[i])
+		idle[i] = &tenant{Tenant: tenants[i], jobs: map[specialist.SessionID]*job{}, lines: map[string]*line{}}
 	}
 	idle, err := d.lead(ctx, idle, &watchers)
 	if err != nil && ctx.Err() == nil {
@@ -181,7 +185,6 @@ func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
 		case <-ctx.Done():
 		case <-d.wake:
 		case <-due.C:
-			idle = append(idle, d.resign()...)
 			if idle, err = d.lead(ctx, idle, &watchers); err != nil && ctx.Err() == nil {
 				d.config.Log.Warn("a tenant is not driven", "error", err) // again in half a second
 			}
@@ -209,7 +212,12 @@ func (d *Driver) lead(ctx context.Context, tenants []*tenant, watchers *sync.Wai
 // begin finds what there is to do for a tenant, and follows the commits from there on; false if
 // another process drives it.
 func (d *Driver) begin(ctx context.Context, t *tenant, watchers *sync.WaitGroup) (bool, error) {
-	if t.Lock != nil && !t.held {
+	work, shared := t.Runner.Store().(session.WorkStore)
+	if shared {
+		if err := d.join(ctx, t, work); err != nil {
+			return false, err
+		}
+	} else if t.Lock != nil && !t.held {
 		if ok, err := t.Lock.TryLock(); !ok || err != nil {
 			return false, err
 		}
@@ -222,6 +230,10 @@ func (d *Driver) begin(ctx context.Context, t *tenant, watchers *sync.WaitGroup)
 		}
 		d.mu.Unlock()
 	}
+	if shared {
+		t.pool.wake()
+		return true, nil
+	}
 	place, err := t.Runner.Store().Place(ctx)
 	if err != nil {
 		return false, err
@@ -231,61 +243,30 @@ func (d *Driver) begin(ctx context.Context, t *tenant, watchers *sync.WaitGroup)
 		return false, err
 	}
 	if t.Shared {
-		ctx, t.unwatch = context.WithCancel(ctx)
 		watchers.Go(func() { d.watch(ctx, t, place) })
 	}
 	return true, nil
 }
 
-// resign ends driving those tenants whose Locks this process has lost, for it was not heard of in time, and
-// returns them anew. Steps of theirs that are under way end as they would: what they commit is what nobody has
-// overtaken.
-func (d *Driver) resign() (lost []*tenant) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var kept []*tenant
-	for _, t := range d.tenants {
-		if holds(t.Lock) {
-			kept = append(kept, t)
-			continue
-		}
-		d.config.Log.Warn("a tenant is driven by others: this process was not heard of for too long", "tenant", t.Name)
-		d.leave(t)
-		lost = append(lost, newTenant(t.Tenant))
-	}
-	if d.tenants = kept; len(kept) == 0 {
-		d.driving = false
-	}
-	return lost
-}
-
-// leave forgets what there is to do for a tenant.
-func (d *Driver) leave(t *tenant) {
-	t.left = true
-	if t.unwatch != nil {
-		t.unwatch()
-	}
-	for _, j := range t.jobs {
-		if j.state == waiting {
-			d.wakes.remove(j)
-		}
-	}
-	for _, l := range t.lines {
-		n := len(l.jobs) - l.first
-		t.waiting -= n
-		d.queue.ready -= n
-		l.jobs, l.first = nil, 0
-		d.settle(t, l)
-	}
-}
-
 // unlock has other processes drive.
 func (d *Driver) unlock() {
 	for _, t := range d.tenants {
-		if t.Lock != nil {
+		if t.Lock != nil && t.pool == nil {
 			_ = t.Lock.Unlock() // the end of the process does
 		}
 	}
+}
+
+// leave gives all sessions back that were handed out. No step is under way.
+func (d *Driver) leave() {
+	d.mu.Lock()
+	for _, t := range d.tenants {
+		if t.pool != nil {
+			close(t.pool.done)
+		}
+	}
+	d.mu.Unlock()
+	d.pools.Wait()
 }
 
 // list puts the sessions of a query into the queue, page by page.
@@ -319,6 +300,9 @@ func (d *Driver) look(ctx context.Context) {
 	tenants := d.tenants
 	d.mu.Unlock()
 	for _, t := range tenants {
+		if t.pool != nil {
+			continue // the store knows
+		}
 		q := session.ListQuery{Statuses: session.LiveStatuses(), Wake: at, Limit: dueAtOnce}
 		if err := d.list(ctx, t, q); err != nil && ctx.Err() == nil {
 			d.config.Log.Warn("timers are not looked at", "tenant", t.Name, "error", err) // again in half a second
@@ -348,7 +332,7 @@ func (d *Driver) watch(ctx context.Context, t *tenant, place int64) {
 func (d *Driver) committed(t *tenant, e session.LogEntry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if known, _ := d.known.Get(name{t.Name, e.Session}); known < e.First && !t.left {
+	if known, _ := d.known.Get(name{t.Name, e.Session}); known < e.First {
 		d.changed(t, e.Session, e.MachineName, e.First, true)
 	}
 }
@@ -373,6 +357,11 @@ func (d *Driver) changed(t *tenant, id specialist.SessionID, machineName string,
 		t.jobs[id] = j
 	}
 	d.ready(j)
+	d.nudge()
+}
+
+// nudge has what is ready be dispatched.
+func (d *Driver) nudge() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
@@ -388,8 +377,16 @@ func (d *Driver) dispatch(ctx context.Context) {
 		if j == nil {
 			return
 		}
+		if j.lease != nil && j.lease.lost {
+			d.end(j)
+			continue
+		}
 		d.busy++
-		go d.step(ctx, j)
+		steps := ctx
+		if j.lease != nil {
+			steps, j.lease.cancel = context.WithCancelCause(ctx)
+		}
+		go d.step(steps, j)
 	}
 }
 
@@ -411,10 +408,10 @@ func (d *Driver) step(ctx context.Context, j *job) {
 	d.finished = time.Now()
 	d.end(j)
 	d.followed(ctx, j, tick, err)
-	select {
-	case d.wake <- struct{}{}:
-	default:
+	if j.lease != nil {
+		j.lease.cancel(nil)
 	}
+	d.nudge()
 }
 
 // stepped makes a step of a session, unless that is for others.
@@ -458,8 +455,12 @@ func (d *Driver) followed(ctx context.Context, j *job, tick runner.Tick, err err
 		j.tries = 0
 		d.known.Put(j.name(), max(j.sequence, tick.Session.Sequence))
 	}
+	if j.lease != nil {
+		j.tenant.pool.followed(ctx, j, tick, err)
+		return
+	}
 	switch {
-	case ctx.Err() != nil, j.tenant.left:
+	case ctx.Err() != nil:
 		d.drop(j)
 	case err == errUndriven:
 		d.undriven.Put(j.name(), true)
@@ -498,6 +499,11 @@ func (d *Driver) failed(j *job, err error) {
 		j.tries++
 		d.rest(j, now()+specialist.Time(wait.Milliseconds()))
 	}
+	d.logFailure(j, level, err)
+}
+
+// logFailure tells of a step that has failed.
+func (d *Driver) logFailure(j *job, level slog.Level, err error) {
 	d.config.Log.Log(context.Background(), level, "a step failed", "tenant", j.tenant.Name, "session", j.id.String(), "machine", j.machine, "tries", j.tries, "error", err)
 }
 
@@ -517,6 +523,11 @@ func (d *Driver) drain(interrupt func()) {
 	defer grace.Stop()
 	d.mu.Lock()
 	d.driving = false
+	for _, t := range d.tenants {
+		if t.pool != nil {
+			t.pool.drain()
+		}
+	}
 	for d.busy > 0 {
 		d.mu.Unlock()
 		<-d.wake
@@ -569,7 +580,8 @@ func (d *Driver) Status() Status {
 	return s
 }
 
-// Drives reports whether the Driver carries the sessions of a tenant on, and no other process.
+// Drives reports whether the Driver carries the sessions of a tenant on, and no other process but
+// those to which its store hands them out as well.
 func (d *Driver) Drives(tenant string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -806,54 +805,6 @@ func TestOneDrives(t *testing.T) {
 		two.is(id, session.Completed, session.CodeGoal)
 	})
 }
-
-// TestLosesLock: a driver that has lost its lock steps nothing more and forgets what it had in mind, and another
-// goes on; when the lock comes back to it, so does it.
-func TestLosesLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := store.NewMemory()
-		holder := &atomic.Int64{}
-		one := newRig(t, driver.Config{}, s, nil).driveWith(driver.Tenant{Lock: &leaseLock{1, holder}, Shared: true})
-		synctest.Wait()
-		two := newRig(t, driver.Config{}, s, nil).driveWith(driver.Tenant{Lock: &leaseLock{2, holder}, Shared: true})
-		synctest.Wait()
-		m := parsed(t, twoSteps, "two", "first")
-		for to, r := range []*rig{two, one} {
-			holder.Store(0) // whoever had it was not heard of for too long
-			time.Sleep(2 * time.Second)
-			synctest.Wait()
-			modes := one.driver.Status().Mode + " " + two.driver.Status().Mode
-			if holder.Load() == 0 || strings.Count(modes, driver.Driving) != 1 {
-				t.Fatalf("%d: they are %s, and the lock is held by %d", to, modes, holder.Load())
-			}
-			holder.Store(int64(2 - to)) // to the other
-			time.Sleep(2 * time.Second)
-			synctest.Wait()
-			if a, b := one.driver.Status().Mode, two.driver.Status().Mode; (a == driver.Driving) != (to == 1) || (b == driver.Driving) != (to == 0) {
-				t.Fatalf("%d: they are %s and %s", to, a, b)
-			}
-			id := one.start(m)
-			time.Sleep(3 * time.Second)
-			synctest.Wait()
-			r.is(id, session.Completed, session.CodeGoal)
-			if n := one.driver.Status().Ready + two.driver.Status().Ready; n != 0 {
-				t.Errorf("%d: %d sessions wait", to, n)
-			}
-		}
-	})
-}
-
-// A leaseLock is held by the process whose number holder has, and can be lost.
-type leaseLock struct {
-	me     int64
-	holder *atomic.Int64
-}
-
-func (l *leaseLock) TryLock() (bool, error) {
-	return l.holder.CompareAndSwap(0, l.me) || l.Holds(), nil
-}
-func (l *leaseLock) Holds() bool   { return l.holder.Load() == l.me }
-func (l *leaseLock) Unlock() error { l.holder.CompareAndSwap(l.me, 0); return nil }
 
 type memoryLock struct {
 	mu   sync.Mutex

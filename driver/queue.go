@@ -2,7 +2,6 @@ package driver
 
 import (
 	"container/heap"
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -24,10 +23,9 @@ type (
 		jobs    map[specialist.SessionID]*job
 		lines   map[string]*line
 		ready   turns[*line]
-		waiting int                // sessions in the lines
-		held    bool               // this process drives it
-		left    bool               // it did, and does no more
-		unwatch context.CancelFunc // ends following its log; nil if nobody does
+		waiting int   // sessions in the lines
+		held    bool  // this process drives it
+		pool    *pool // nil unless the store hands the sessions out
 	}
 
 	// A line is the sessions of one machine of a tenant, in the order in which they came.
@@ -51,6 +49,7 @@ type (
 		tries    int             // how often it has failed
 		failure  error           // of its last step
 		mine     atomic.Bool     // it is known to be for the driver
+		lease    *lease          // nil unless the store has handed it out
 	}
 
 	jobState uint8
@@ -78,10 +77,6 @@ const (
 	stepping                 // under way
 	waiting                  // among the wakes
 )
-
-func newTenant(t Tenant) *tenant {
-	return &tenant{Tenant: t, jobs: map[specialist.SessionID]*job{}, lines: map[string]*line{}}
-}
 
 func (t *turn) mine() *turn { return t }
 

@@ -35,7 +35,7 @@ type ResumeOptions struct {
 // Resume takes up a session that was stopped by a guard or a limit, has failed,
 // or waits because its arbiter failed, or because those failed who were asked. Any other session that runs, waits for a human or
 // has completed is left as it is, unless what its guards remember is to be
-// cleared or a limit raised. What was spent stays spent. The error wraps [ErrQuota]
+// cleared or a limit raised. What was spent stays spent. One that is quarantined ([session.WorkStore]) is handed out again. The error wraps [ErrQuota]
 // if its tenant may have no more sessions at a time, [ErrForbidden] if SpecialistID is
 // not one who can raise a limit, and [ErrNotRunning] if one is to be raised in a session
 // that has completed; it is an *[Error] with the code [BadRaise] if a limit cannot be
@@ -54,7 +54,7 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 		}
 		retry := o.RetryFailed || !o.KeepFailed && s.RetriesOnResume()
 		if len(o.Raise) == 0 && (s.Status == session.Completed || s.Status.Live() && !s.Resumable(retry) && !o.Clear) {
-			return s, nil
+			return s, r.free(ctx, s)
 		}
 		w, err := r.begin(ctx, s)
 		if err != nil {
@@ -81,4 +81,12 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 		}
 	}
 	return nil, session.ErrStale
+}
+
+// free has a live session carried on again that the store hands out to nobody any more.
+func (r *Runner) free(ctx context.Context, s *session.Session) error {
+	if work, ok := r.store.(session.WorkStore); ok && s.Status.Live() {
+		return work.Free(ctx, s.ID)
+	}
+	return nil
 }

@@ -49,6 +49,9 @@ const WaitingStatus = "waiting"
 // pollEvery is how often a Run that waits looks whether something has arrived.
 const pollEvery = 200 * time.Millisecond
 
+// watchedEvery is how often it looks where the store tells that something has.
+const watchedEvery = 2 * time.Second
+
 // Run steps one session until it ends, needs a human, or waits for answers that
 // come later. A limit stops the session; resuming it starts a new count.
 func (r *Runner) Run(ctx context.Context, id specialist.SessionID, o RunOptions) (Result, error) {
@@ -163,16 +166,13 @@ func (e *leftWaiting) Error() string { return errRunTime.Error() }
 // reminder or a timer. The error is a *leftWaiting if the time of the run is over while
 // only a timer is waited for.
 func (r *Runner) await(ctx context.Context, s *session.Session) (*session.Session, error) {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
 	for {
-		select {
-		case <-ctx.Done():
+		r.pause(ctx, s)
+		if ctx.Err() != nil {
 			if errors.Is(context.Cause(ctx), errRunTime) && s.Timer() != nil && len(s.OpenAsks()) == 0 {
 				return nil, &leftWaiting{s}
 			}
 			return nil, ctx.Err()
-		case <-ticker.C:
 		}
 		now, err := r.load(ctx, s.ID)
 		if err != nil || now.Sequence != s.Sequence {
@@ -187,6 +187,27 @@ func (r *Runner) await(ctx context.Context, s *session.Session) (*session.Sessio
 			}
 		}
 	}
+}
+
+// pause waits until a session may have changed, or it is time to look.
+func (r *Runner) pause(ctx context.Context, s *session.Session) {
+	w, watches := r.store.(session.Watcher)
+	for _, a := range s.OpenAsks() {
+		watches = watches && a.Remote != nil && a.Remote.Accepted // others may be answered, or lost, without a commit
+	}
+	look := pollEvery
+	if watches {
+		look = watchedEvery
+		if at := s.WakeAt(); at != 0 {
+			look = min(look, max(pollEvery, time.Duration(at-r.now())*time.Millisecond))
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, look)
+	defer cancel()
+	if watches && w.Watch(within, s.ID, s.Sequence) == nil {
+		return
+	}
+	<-within.Done()
 }
 
 // StopAtLimit stops a running session that has taken all the transitions it may, counted

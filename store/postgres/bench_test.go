@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dialai/dialai/internal/pgtest"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store/postgres"
 )
 
@@ -52,4 +56,84 @@ func BenchmarkCommit(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkClaim claims 64 sessions of 100 machines, and gives them back, where 1,000 wait and where 100,000
+// do, nine of ten of one machine.
+func BenchmarkClaim(b *testing.B) {
+	for _, waiting := range []int{1000, 100_000} {
+		b.Run(fmt.Sprint("waiting=", waiting), func(b *testing.B) {
+			address := pgtest.Start(b, true).Database(b)
+			s := open(b, address, postgres.Options{})
+			begin(b, parse(b), s)
+			exec(b, address, fmt.Sprintf(`DELETE FROM dialai.work;
+				INSERT INTO dialai.machines (machine_name) SELECT 'machine ' || n FROM generate_series(1, 99) n;
+				INSERT INTO dialai.sessions (session_id, machine, definition, created_at, started_by, status, code, reason, reviews, subject, due_at, timer_at, current_state,
+					round, attempt, sequence, transitions, updated_at, calls, input_tokens, output_tokens, cost_pico_usd, head)
+				SELECT gen_random_uuid(), CASE WHEN n%%10=0 THEN 1+n/10%%99 ELSE 100 END, definition, created_at, started_by, status, code, reason, reviews, subject, due_at, timer_at, current_state,
+					round, attempt, sequence, transitions, updated_at, calls, input_tokens, output_tokens, cost_pico_usd, head FROM dialai.sessions, generate_series(1, %d) n;
+				INSERT INTO dialai.work (session, lane, ready_at) SELECT id, machine, now()-interval '1 ms'*id FROM dialai.sessions WHERE id>1`, waiting))
+			w := join(b, s)
+			var claiming time.Duration
+			b.ResetTimer()
+			for range b.N {
+				began := time.Now()
+				leases := claim(b, w, 64)
+				claiming += time.Since(began)
+				if len(leases) != 64 {
+					b.Fatalf("%d sessions were claimed", len(leases))
+				}
+				releases := make([]session.Release, len(leases))
+				for i, l := range leases {
+					releases[i] = session.Release{Session: l.Session, Sequence: l.Sequence}
+				}
+				if err := w.Release(b.Context(), releases...); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(claiming.Microseconds())/float64(b.N), "µs/claim")
+		})
+	}
+}
+
+// BenchmarkStep steps 64 sessions at once, without leases, where each commit writes to the row in work as
+// well, and with them.
+func BenchmarkStep(b *testing.B) {
+	address := pgtest.Start(b, true).Database(b)
+	s, m := open(b, address, postgres.Options{}), parse(b)
+	r, err := runner.New(runner.Config{Store: s})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	const sessions = 64
+	var ids []specialist.SessionID
+	for range sessions {
+		started, err := r.Start(b.Context(), m, runner.StartOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ids = append(ids, started.ID)
+	}
+	for _, leased := range []bool{false, true} {
+		b.Run(fmt.Sprint("leased=", leased), func(b *testing.B) {
+			if leased {
+				if got := claim(b, join(b, s), sessions); len(got) != sessions {
+					b.Fatalf("%d sessions are leased", len(got))
+				}
+			}
+			var wg sync.WaitGroup
+			for i, id := range ids {
+				wg.Go(func() {
+					for n := i; n < b.N; n += sessions {
+						if tick, err := r.Step(b.Context(), id); err != nil || tick.Status != runner.TickAdvanced {
+							b.Errorf("a step has come to %v (%v)", tick, err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
 }

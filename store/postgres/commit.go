@@ -34,9 +34,12 @@ import (
 type pending struct {
 	projection.Rows
 	id      specialist.SessionID
-	row     int64 // sessions.id; 0 if it is made
-	machine int   // machines.id
-	defined bool  // the definition is known to be stored
+	row     int64  // sessions.id; 0 if it is made
+	machine int    // machines.id
+	defined bool   // the definition is known to be stored
+	lease   *lease // under which it is committed; nil if the session is not leased here
+	counts  bool   // there is something to clear in its row in work
+	ready   bool   // there is something to do with the session afterwards, for whoever is free
 
 	statement string
 	args      []any
@@ -65,6 +68,12 @@ func (s *Store) Commit(ctx context.Context, c *session.Change) error {
 		j.alone = p.withRoster
 	}
 	err = l.do(ctx, j)
+	if err != nil {
+		s.held.leave(p.lease, nil)
+	} else {
+		s.held.leave(p.lease, c)
+		s.wakes.committed(c.After.ID, p.ready)
+	}
 	if l == s.ordered {
 		s.changed(p.Session.Machine)
 	}
@@ -106,7 +115,12 @@ func (s *Store) pending(ctx context.Context, c *session.Change) (p *pending, err
 	if !s.address.plain {
 		stored = pack.Append(nil, p.Record.Events)
 	}
-	p.prepare(c.After, stored)
+	if p.lease = s.held.enter(p.id); p.lease != nil {
+		s.held.mu.Lock()
+		p.counts = p.lease.counts
+		s.held.mu.Unlock()
+	}
+	p.prepare(c, stored)
 	return p, nil
 }
 
@@ -156,8 +170,8 @@ func (s *Store) machineRow(ctx context.Context, name string) (int, error) {
 }
 
 // prepare makes the statement.
-func (p *pending) prepare(after *session.Session, stored []byte) {
-	r := &p.Session
+func (p *pending) prepare(c *session.Change, stored []byte) {
+	r, after := &p.Session, c.After
 	var ended *int64
 	if !after.Status.Live() {
 		ended = &r.UpdatedAt
@@ -198,6 +212,7 @@ func (p *pending) prepare(after *session.Session, stored []byte) {
 	}
 	fmt.Fprintf(&b, `, l AS (INSERT INTO log (session, first, decides, at, events, hash) SELECT id, %s, %s, %s, %s, %s FROM u RETURNING place, session)`,
 		p.arg(p.Record.First), p.arg(decides), p.arg(p.Record.At), p.arg(stored), p.arg(p.Record.Hash[:]))
+	p.queueWork(&b, c)
 	p.learn(&b)
 	b.WriteString(` SELECT place, session FROM l`)
 	p.statement = b.String()

@@ -36,3 +36,9 @@ func (d *database) RenewOwners(ctx context.Context) error {
 	}
 	return err
 }
+
+// Hurried returns options with which leases run out so many times as fast.
+func Hurried(o Options, times int) Options {
+	o.hurry = times
+	return o
+}

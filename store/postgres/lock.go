@@ -23,9 +23,6 @@ type Lock struct {
 
 func newLock(d *database, name string) *Lock { return &Lock{d: d, name: name} }
 
-// DriverLock returns the lock that who carries all sessions of the store on holds, so that one process does.
-func (s *Store) DriverLock() *Lock { return newLock(&s.database, "driving") }
-
 // Holds reports whether the lock is held, without asking the database.
 func (l *Lock) Holds() bool {
 	l.mu.Lock()
@@ -80,8 +77,4 @@ func (l *Lock) Unlock() error {
 }
 
 // lives reports whether an owner of this process lives, as far as this process can tell.
-func (o *owner) lives() bool {
-	o.o.mu.Lock()
-	defer o.o.mu.Unlock()
-	return o.o.alive(o.name)
-}
+func (o *owner) lives() bool { return o.o.lives(o.name) }

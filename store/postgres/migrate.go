@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -101,10 +102,10 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 	if err != nil {
 		return nil, err
 	}
-	switch current, err := schemaVersion(ctx, conn); {
-	case err != nil || current >= int64(len(names)):
+	switch has, err := migrated(ctx, conn); {
+	case err != nil || !slices.ContainsFunc(names, func(name string) bool { return !has[number(name)] }):
 		return nil, err
-	case current == 0 && existing:
+	case len(has) == 0 && existing:
 		return nil, ErrNone
 	}
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrating); err != nil { // it goes with the connection
@@ -129,7 +130,7 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 
 // up applies the migrations that are missing.
 func up(ctx context.Context, db *sql.DB, files fs.FS) (applied []string, err error) {
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true), goose.WithAllowOutofOrder(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, err
 	}
@@ -164,14 +165,25 @@ func fits(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// schemaVersion returns the newest migration that the store has, 0 if there is none.
-func schemaVersion(ctx context.Context, conn *pgx.Conn) (version int64, err error) {
+// migrated returns the numbers of the migrations that the store has; none if there is no store.
+func migrated(ctx context.Context, conn *pgx.Conn) (has map[int64]bool, err error) {
+	var list []int64
 	var made bool // the last thing that making a store does
-	err = conn.QueryRow(ctx, `SELECT coalesce(max(version_id), 0), EXISTS (SELECT FROM meta) FROM goose_db_version WHERE is_applied`).Scan(&version, &made)
+	err = conn.QueryRow(ctx, `SELECT array_agg(version_id), EXISTS (SELECT FROM meta) FROM goose_db_version WHERE is_applied`).Scan(&list, &made)
 	if undefined(err) || err == nil && !made {
-		return 0, nil
+		return nil, nil
 	}
-	return version, err
+	has = map[int64]bool{}
+	for _, n := range list {
+		has[n] = true
+	}
+	return has, err
+}
+
+// number returns the number of the migration in a file.
+func number(name string) int64 {
+	n, _ := goose.NumericComponent(name) // which read the names before
+	return n
 }
 
 // undefined reports whether there is no such table.

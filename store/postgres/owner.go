@@ -24,7 +24,7 @@ import (
 // itself: the runner begins nothing in their name and takes another.
 
 const (
-	lease      = 30 * time.Second
+	lives      = 30 * time.Second
 	renewEvery = 10 * time.Second
 	silentFor  = 20 * time.Second
 )
@@ -63,7 +63,7 @@ func (d *database) claim(ctx context.Context) (*owner, error) {
 	host, _ := os.Hostname()
 	sent := time.Now()
 	if _, err := query(ctx, d, pgx.RowTo[int64], `WITH forgotten AS (DELETE FROM owners WHERE until<now()-interval '1 day') INSERT INTO owners (name, until, about) VALUES ($1, now()+$2, $3) ON CONFLICT DO NOTHING`,
-		name, lease, fmt.Sprintf("%s, process %d", host, os.Getpid())); err != nil {
+		name, d.options.hurried(lives), fmt.Sprintf("%s, process %d", host, os.Getpid())); err != nil {
 		return nil, err
 	}
 	d.owners.add(name, sent)
@@ -92,7 +92,7 @@ func (o *owners) add(name string, sent time.Time) {
 // renew renews the owners until the store is closed.
 func (o *owners) renew(ctx context.Context, stopped chan<- struct{}) {
 	defer close(stopped)
-	tick := time.NewTicker(renewEvery)
+	tick := time.NewTicker(o.d.options.hurried(renewEvery))
 	defer tick.Stop()
 	var conn *pgx.Conn // of its own: it must not wait for one that reads
 	defer func() {
@@ -123,10 +123,10 @@ func (o *owners) renewOnce(ctx context.Context, conn *pgx.Conn) {
 	if len(names) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, renewEvery)
+	ctx, cancel := context.WithTimeout(ctx, o.d.options.hurried(renewEvery))
 	defer cancel()
 	sent := time.Now()
-	rows, _ := conn.Query(ctx, `UPDATE owners SET until=now()+$2 WHERE name=ANY($1) AND until>now() RETURNING name`, names, lease)
+	rows, _ := conn.Query(ctx, `UPDATE owners SET until=now()+$2 WHERE name=ANY($1) AND until>now() RETURNING name`, names, o.d.options.hurried(lives))
 	renewed, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return
@@ -163,13 +163,21 @@ func (o *owners) alive(name string) bool {
 	if alive, ours := o.names[name]; !ours || !alive {
 		return !ours
 	}
-	if time.Since(o.sent) < silentFor {
+	if time.Since(o.sent) < o.d.options.hurried(silentFor) {
 		return true
 	}
 	for name := range o.names {
 		o.names[name] = false
 	}
 	return false
+}
+
+// lives reports whether an owner of this process lives, as far as that can tell.
+func (o *owners) lives(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, ours := o.names[name]
+	return ours && o.alive(name)
 }
 
 // anyAlive reports whether any owner of this process lives. o.mu is held.

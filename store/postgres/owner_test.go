@@ -29,7 +29,7 @@ func TestSilence(t *testing.T) {
 			t.Error("it lives, though the store is another one")
 		}
 	})
-	if silentFor+renewEvery > lease {
+	if silentFor+renewEvery > lives {
 		t.Error("others would take an owner for dead before it knows")
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // A process has a few connections, each opened when it is first needed: one that commits (lane.go), one
-// that commits what has to be in order (below), one that renews its name (owner.go), and a pool that reads.
+// that commits what has to be in order (below), one that renews its name (owner.go), one that claims and
+// releases sessions (work.go), two that wake others and hear them (wake.go), and a pool that reads.
 //
 // A commit is one statement that updates the session's row where its sequence number and its head are
 // still those of before, and appends to the log from what it has updated: so it happens as a whole, once,
@@ -36,6 +37,8 @@ type Store struct {
 	hot     *lane // commits sessions
 	ordered *lane // commits what has to be in the order of its places
 	log     follower
+	held    held
+	wakes   wakes
 
 	// What follows is guarded by database.mu.
 	sessions *lru.Cache[specialist.SessionID, cached]
@@ -47,6 +50,8 @@ type Store struct {
 var (
 	_ session.Store        = (*Store)(nil)
 	_ session.LedgerKeeper = (*Store)(nil)
+	_ session.WorkStore    = (*Store)(nil)
+	_ session.Watcher      = (*Store)(nil)
 )
 
 // remembered is how many sessions, machine names and definitions are cached at least.
@@ -59,7 +64,12 @@ type Options struct {
 	Observe func(commits int, took time.Duration, err error)
 	// Existing refuses to make a store where there is none.
 	Existing bool
+
+	hurry int // how many times as fast leases run out, in tests; 0 is once
 }
+
+// hurried returns how long something about leases takes.
+func (o *Options) hurried(d time.Duration) time.Duration { return d / time.Duration(max(1, o.hurry)) }
 
 // Open opens the store at an address, postgres://USER:PASSWORD@HOST:PORT/DATABASE, made and migrated if
 // need be. What the address leaves out is read as psql does, from PGHOST, PGPASSWORD, PGPASSFILE and the
@@ -76,7 +86,8 @@ func Open(ctx context.Context, name string, o Options) (*Store, error) {
 	s := &Store{}
 	s.forget()
 	s.init(a, config, o, s.forget)
-	s.hot, s.ordered, s.log.s = newLane(&s.database, false), newLane(&s.database, true), s
+	s.hot, s.ordered = newLane(&s.database, false), newLane(&s.database, true)
+	s.log.s, s.wakes.s = s, s
 	if err := s.open(ctx, &sessionTables); err != nil {
 		return nil, err
 	}
@@ -89,6 +100,7 @@ func (s *Store) Close() error {
 	s.close()
 	s.hot.stop()
 	s.ordered.stop()
+	s.wakes.stop()
 	s.end()
 	return nil
 }

@@ -10,7 +10,12 @@ import (
 	"github.com/dialai/dialai/store/storetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(workerStore) != "" {
+		os.Exit(work())
+	}
+	os.Exit(pgtest.Main(m))
+}
 
 func TestPostgres(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Maker {

@@ -32,7 +32,7 @@ import (
 var Commands = map[string]bool{
 	"dialai": true, "run": true, "resume": true, "decide": true, "propose": true, "inbox": true, "sessions": true, "show": true, "log": true, "cancel": true, "fork": true, "proxy": true, "webhooks": true,
 	"tick": true, "move": true, "retract": true, "audit": true, "explain": true, "trust": true, "collapse": true, "risk": true, "calibration": true, "spend": true, "metrics": true, "specialists": true,
-	"backtest": true, "store": true, "check": true, "keys": true, "serve": false, "migrate": false, "undertake": false, "status": false, "say": false, "watch": false, "permit": false,
+	"backtest": true, "store": true, "check": true, "keys": true, "serve": false, "migrate": false, "undertake": false, "status": false, "say": false, "watch": false, "permit": false, "workers": false,
 }
 
 // localFlags make no sense at a server, and why.
@@ -46,6 +46,7 @@ var localFlags = []struct{ name, why string }{
 	{"guards", "steps are judged by the server"},
 	{"interactive", "it asks at the terminal of the server only: rule with dialai decide"},
 	{"tenant", "a key is of the tenant of whoever makes it"},
+	{"quarantined", "it is seen where the store is"},
 	{"timeout", "sessions go on at the server: Ctrl-C stops to watch"},
 	{"wait", "sessions go on at the server, whether somebody waits or not"},
 }

@@ -366,15 +366,12 @@ func (h *assembled) driven(f *serveFlags) ([]driver.Tenant, error) {
 	list := make([]driver.Tenant, len(h.engines))
 	for i, e := range h.engines {
 		list[i] = driver.Tenant{Name: h.names[i], Runner: e.Runner, Shared: shared(e), Workers: int(f.tenants[h.names[i]].workers)}
-		switch kept := e.Store.(type) {
-		case *store.SQLite:
+		if kept, ok := e.Store.(*store.SQLite); ok { // any number of processes drives another
 			lock, err := kept.DriverLock()
 			if err != nil {
 				return nil, err
 			}
 			list[i].Lock = lock
-		case *postgres.Store:
-			list[i].Lock = kept.DriverLock()
 		}
 	}
 	return list, nil
