@@ -128,6 +128,9 @@ func (s *SQLite) Archive(ctx context.Context, o ArchiveOptions) (done Archived, 
 		return done, ErrArchiving
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if err := s.reader().frozen(ctx); err != nil {
+		return done, err
+	}
 	all, err := s.Archivable(ctx, o)
 	switch {
 	case err != nil:
