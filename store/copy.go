@@ -8,12 +8,31 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/dialai/dialai/store/transfer"
+	"github.com/dialai/dialai/store/internal/transfer"
 )
 
-// A file as what is copied (store/transfer says how), and what becomes of it then: it is frozen. Who writes
+// A file as what is copied (store/internal/transfer says how), and what becomes of it then: it is frozen. Who writes
 // looks for that in each transaction, behind the lock of the file, so that nothing is committed
 // after it was frozen, by any process.
+
+// A Copyable is a store that can be copied to another one, or another one to it.
+type Copyable interface{ Copying() transfer.Target }
+
+// CopyOptions say how a store is copied.
+type CopyOptions = transfer.Options
+
+// A Copy says what was copied.
+type Copy = transfer.Report
+
+// CopyStore copies a store to another one, or goes on with that, while the former is used. The latter was
+// opened for that ([SQLiteOptions].Copy). Interrupted, it can be run again with Resume set. It returns a
+// [session.CorruptError] if either is damaged; the copy cannot be opened then.
+func CopyStore(ctx context.Context, from, to Copyable, o CopyOptions) (Copy, error) {
+	return transfer.Copy(ctx, from.Copying(), to.Copying(), o)
+}
+
+// Thaw has a store written to again that was copied to another one for good.
+func Thaw(ctx context.Context, s Copyable) error { return s.Copying().Freeze(ctx, "") }
 
 // Copying returns the store as one that is copied to another one or, if it was opened for that
 // ([SQLiteOptions].Copy), has another one copied into it.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/projection"
-	"github.com/dialai/dialai/store/transfer"
+	"github.com/dialai/dialai/store/internal/transfer"
 )
 
 // A file as what another store is copied into. Of a session nothing is written at first but its record, and

@@ -3,7 +3,6 @@ package transfer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -121,12 +120,21 @@ type Target interface {
 	Finish(ctx context.Context) error
 }
 
+// A Refusal says why a store cannot be copied to another one, and what to do about it.
+type Refusal struct{ problem, advice string }
+
+func (e *Refusal) Error() string { return e.problem }
+
+// Advice says what to do about it.
+func (e *Refusal) Advice() string { return e.advice }
+
 // Errors of [Target] Begin, and of [Copy].
 var (
-	ErrOther   = errors.New("it is another store, and is not written over")
-	ErrCopied  = errors.New("it has a copy of that store already")
-	ErrChanged = errors.New("it was used since it was copied, and has records of its own")
-	ErrSame    = errors.New("it is the store itself")
+	ErrSame    = &Refusal{"it is the store itself", "name another one to copy it to"}
+	ErrOther   = &Refusal{"it is another store, and is not written over", "name a store that is empty or a file that does not exist"}
+	ErrCopied  = &Refusal{"it has a copy of that store already, or a part of one", "go on with --resume"}
+	ErrChanged = &Refusal{"it has records that the other store does not have: it was used since, or is no copy that dialai store copy has made", "copy to an empty store"}
+	ErrArchive = &Refusal{"what is copied is an archive, and those are kept in files", "name a file to copy it to"}
 )
 
 // An UnfinishedError says that a store is a copy that was not finished.
@@ -206,6 +214,9 @@ func (c *copying) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = snapshot.Close() }() // the last one; it has only read
+	if c.from.Name() == c.to.Name() {
+		return ErrSame
+	}
 	if err := c.to.Begin(ctx, snapshot.Identity(), c.from.Name(), c.o.Resume); err != nil {
 		return err
 	}
