@@ -7,13 +7,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
 )
 
@@ -373,7 +371,7 @@ func (m *moving) deleteBatch(ctx context.Context, conn *sql.Conn, rows []int64, 
 		if !ok { // it ended since the logs were copied
 			continue
 		}
-		taught, err := packTaught(m.taught[row])
+		taught, err := projection.PackTaught(m.taught[row])
 		if err != nil {
 			return err
 		}
@@ -413,29 +411,6 @@ func (m *moving) forget(rows []int64) {
 			}
 		}
 	}
-}
-
-// packTaught encodes what followed from the log of a session.
-func packTaught(list []projection.Taught) ([]byte, error) {
-	if list == nil {
-		list = []projection.Taught{}
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return nil, err
-	}
-	return pack.Append(nil, text), nil
-}
-
-func unpackTaught(packed []byte) (list []projection.Taught, err error) {
-	text, err := pack.Unpack(nil, packed)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("it is no list: %w", err)
-	}
-	return list, nil
 }
 
 // Archived returns an [session.ArchivedError] if the id of a session that was archived begins so, and nil if there is none.

@@ -195,7 +195,7 @@ var copyQueries = map[transfer.Part]string{
 		UNION ALL SELECT 0, 'archived ' || session_id, 0, '', '', sequence, 0, '', NULL, NULL, head, '' FROM archived
 		UNION ALL SELECT 0, 'audit of models', 0, '', '', count(*), 0, '', NULL, NULL, NULL, '' FROM llm_audit
 		UNION ALL SELECT 0, 'machine ' || m.machine_name, 0, '', '', r.first, 0, '', NULL, NULL, r.hash, '' FROM roster_log r JOIN machines m ON m.id=r.machine WHERE r.first=(SELECT max(first) FROM roster_log WHERE machine=r.machine)
-		UNION ALL SELECT coalesce((SELECT id FROM log WHERE session=s.id ORDER BY first DESC LIMIT 1), 0), 'session ' || s.session_id, 0, '', '', s.sequence, 0, '', NULL, NULL, s.head, '' FROM sessions s
+		UNION ALL SELECT coalesce((SELECT id FROM log WHERE session=s.id ORDER BY first DESC LIMIT 1), 0), 'session ' || s.session_id, 0, '', '', 0, 0, '', NULL, NULL, s.head, '' FROM sessions s
 		ORDER BY 2`,
 }
 

@@ -58,6 +58,8 @@ func (s *Store) translate(err error) error {
 	switch {
 	case p.Code == "53100" || p.Code == "53200":
 		return fmt.Errorf("%w (%w)", store.ErrFull, p)
+	case p.Code == frozen:
+		return fmt.Errorf("%w: %s", store.ErrReadOnly, p.Message)
 	case p.Code == readOnly || p.Code == "42501":
 		return fmt.Errorf("%w (%w)", store.ErrReadOnly, p)
 	case p.Code == "55P03" || p.Code == "57014" || p.Code == "53300" || p.Code == "40P01" || p.Code == "40001":
@@ -74,6 +76,9 @@ func (s *Store) translate(err error) error {
 
 // readOnly is the code of who may not be written to: a standby.
 const readOnly = "25006"
+
+// frozen is the code of what refuses to write to a store that was copied, or is copied into.
+const frozen = "DI001"
 
 // definite reports whether an error says what became of a commit, however often it was sent.
 func definite(err error) bool {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -74,8 +75,12 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, a address, existing bo
 	if err != nil {
 		return nil, err
 	}
+	newest, err := goose.NumericComponent(slices.Max(names)) // numbers may be left out
+	if err != nil {
+		return nil, err
+	}
 	switch current, err := schemaVersion(ctx, conn); {
-	case err != nil || current >= int64(len(names)):
+	case err != nil || current >= newest:
 		return nil, err
 	case current == 0 && existing:
 		return nil, errNone

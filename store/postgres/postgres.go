@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/transfer"
 )
 
 // A process has a few connections, each opened when it is first needed: one that commits (lane.go), one
@@ -68,6 +69,8 @@ type Options struct {
 	Observe func(commits int, took time.Duration, err error)
 	// Existing refuses to make a store where there is none.
 	Existing bool
+	// Copy opens also a store into which a copy of another one is not finished: see [Store.Copying].
+	Copy bool
 }
 
 // Open opens the store at an address, postgres://USER:PASSWORD@HOST:PORT/DATABASE, made and migrated if
@@ -114,7 +117,12 @@ func (s *Store) open(ctx context.Context) error {
 		return err
 	}
 	defer conn.Release()
-	return conn.QueryRow(ctx, `SELECT hashtextextended('dialai ' || store_id, 0) FROM meta`).Scan(&s.lock)
+	var source *string
+	err = conn.QueryRow(ctx, `SELECT hashtextextended('dialai ' || store_id, 0), source FROM meta`).Scan(&s.lock, &source)
+	if err == nil && source != nil && !s.options.Copy {
+		err = &transfer.UnfinishedError{From: *source}
+	}
+	return err
 }
 
 // Close waits for the commits under way and closes the connections. A commit whose answer has not come

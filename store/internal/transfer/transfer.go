@@ -38,8 +38,7 @@ const (
 	Audit           Part = "llm_audit"        // Place, Of is the session or "", Body; of a file also Prev, Hash
 	Gaps            Part = "gaps"             // places of the log that hold nothing, from Place to First
 	// Heads are not copied but compared: of each log, in the order of Of, which is the kind of log and whose it is,
-	// First is where its last record begins, or the last event of a session, Place that record's place in the log of sessions, else 0,
-	// and Hash its hash.
+	// Hash is the hash of its last record, Place the place of that if it is a session's, and First where it begins if it is none.
 	Heads Part = "heads"
 )
 

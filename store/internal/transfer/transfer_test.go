@@ -18,6 +18,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/store/internal/transfer"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -205,4 +206,68 @@ func TestFiles(t *testing.T) {
 	to := file(t)
 	copyTo(t, w.s, to, transfer.Options{}.InBatches(5))
 	equal(t, dump(t, to), dump(t, w.s.(*store.SQLite)))
+}
+
+// database opens an empty store in a database until the test ends.
+func database(t testing.TB) *postgres.Store {
+	return schema(t, pgtest.Database(t), postgres.Options{Copy: true})
+}
+
+// schema opens a store in a database until the test ends.
+func schema(t testing.TB, address string, o postgres.Options) *postgres.Store {
+	t.Helper()
+	s, err := postgres.Open(t.Context(), address, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// sound fails unless a store verifies.
+func sound(t testing.TB, s closable) {
+	t.Helper()
+	var report store.Report
+	var err error
+	switch s := s.(type) {
+	case *store.SQLite:
+		report, err = s.Verify(t.Context(), session.NewPrograms())
+	case *postgres.Store:
+		report, err = s.Verify(t.Context(), session.NewPrograms(), nil)
+	}
+	if err != nil || report.Difference != nil {
+		t.Fatalf("%T: %v %v", s, err, report.Difference)
+	}
+}
+
+// TestThereAndBack: a file that was copied to a database, to another one and back has the same rows, each as it
+// was, and the copy in between is used like every other store.
+func TestThereAndBack(t *testing.T) {
+	w := use(t, file(t))
+	w.live(7)
+	w.archived()
+	w.live(2)
+	there, next, back := database(t), database(t), file(t)
+	done := copyTo(t, w.s, there, transfer.Options{}.InBatches(5))
+	copyTo(t, there, next, transfer.Options{}.InBatches(7))
+	copyTo(t, next, back, transfer.Options{}.InBatches(3))
+	equal(t, dump(t, back), dump(t, w.s.(*store.SQLite)))
+	head, err := w.s.(*store.SQLite).Head(t.Context())
+	w.ok(err)
+	if now, err := back.Head(t.Context()); err != nil || now != head {
+		t.Errorf("the head is %s (%v), want %s", now, err, head)
+	}
+	if done.Sessions == 0 || done.Records == 0 || done.From != w.s.(*store.SQLite).Path() || !strings.HasPrefix(done.To, "postgres://") || strings.Contains(done.To, "@") {
+		t.Errorf("reported is %+v", done)
+	}
+	epoch, err := w.s.Epoch(t.Context())
+	w.ok(err)
+	for _, s := range []closable{there, next, back} {
+		if got, err := s.Epoch(t.Context()); err != nil || got != epoch {
+			t.Errorf("the epoch is %q (%v), want %q", got, err, epoch)
+		}
+		used := use(t, s)
+		used.live(3)
+		sound(t, s)
+	}
 }
