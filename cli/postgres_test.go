@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"net/url"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -9,21 +11,28 @@ import (
 	"github.com/dialai/dialai/internal/pgtest"
 )
 
-// TestScriptPostgres runs the scripts in testdata/postgres, each with an empty database: DATABASE_URL is its
+// TestScriptPostgres runs the scripts in testdata/postgres, each with an empty database of its own: DATABASE_URL is its
 // address, PLAIN that without the password, and SECRET the password.
 func TestScriptPostgres(t *testing.T) {
-	address := pgtest.Database(t)
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, _ := u.User.Password()
-	u.User = url.User(u.User.Username())
 	p := scripts()
 	p.Dir = "testdata/postgres"
+	files, err := filepath.Glob(filepath.Join(p.Dir, "*.txtar"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no scripts (%v)", err)
+	}
+	addresses := map[string]string{}
+	for _, file := range files {
+		addresses["script-"+strings.TrimSuffix(filepath.Base(file), ".txtar")] = pgtest.Database(t)
+	}
 	here := p.Setup
 	p.Setup = func(e *testscript.Env) error {
-		e.Setenv("DATABASE_URL", address)
+		u, err := url.Parse(addresses[filepath.Base(e.WorkDir)])
+		if err != nil {
+			return err
+		}
+		e.Setenv("DATABASE_URL", u.String())
+		secret, _ := u.User.Password()
+		u.User = url.User(u.User.Username())
 		e.Setenv("PLAIN", u.String())
 		e.Setenv("SECRET", secret)
 		return here(e)

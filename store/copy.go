@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path/filepath"
 
 	"github.com/dialai/dialai/store/internal/transfer"
 )
@@ -45,7 +46,12 @@ type copied struct {
 }
 
 // Name implements [transfer.Source].
-func (c *copied) Name() string { return c.s.path }
+func (c *copied) Name() string {
+	if path, err := filepath.Abs(c.s.path); err == nil {
+		return path
+	}
+	return c.s.path
+}
 
 // Freeze implements [transfer.Source].
 func (c *copied) Freeze(ctx context.Context, to string) error {
@@ -84,7 +90,7 @@ func (r reader) frozen(ctx context.Context) error {
 	case source != "":
 		return fmt.Errorf("%w: %w", ErrReadOnly, &transfer.UnfinishedError{From: source})
 	case to != "":
-		return fmt.Errorf("%w: %s", ErrReadOnly, transfer.Frozen(to))
+		return fmt.Errorf("%w: %w", ErrReadOnly, &transfer.FrozenError{To: to})
 	}
 	return nil
 }

@@ -136,8 +136,9 @@ func (e *OpenError) Advice() string {
 	case errors.As(e.Err, &p) && p.Code == "42501":
 		return "grant the user what docs/postgres.md lists, or have dialai migrate run once by who owns the database"
 	}
-	if unreachable, ok := errors.AsType[*unreachableError](e.Err); ok {
-		return unreachable.Advice()
+	var advised interface{ Advice() string }
+	if errors.As(e.Err, &advised) {
+		return advised.Advice()
 	}
 	return ""
 }

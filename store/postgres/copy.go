@@ -87,7 +87,25 @@ func (c *copied) write(ctx context.Context, do func(tx pgx.Tx) error) (err error
 	if err == nil {
 		err = pgx.BeginFunc(ctx, c.conn, do)
 	}
+	return c.failed(err)
+}
+
+// failed is translate for what takes the rights of who owns the tables.
+func (c *copied) failed(err error) error {
+	if code(err) == "42501" {
+		return &rightsError{c.s.translate(err)}
+	}
 	return c.s.translate(err)
+}
+
+// A rightsError says that the role may not do what it takes.
+type rightsError struct{ error }
+
+func (e *rightsError) Unwrap() error { return e.error }
+
+// Advice says what to do about it.
+func (e *rightsError) Advice() string {
+	return "copy as the role that owns the tables, by which dialai migrate was run"
 }
 
 // close closes the connection that writes.

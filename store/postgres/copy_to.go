@@ -124,7 +124,7 @@ func (c *copied) makePartitions(ctx context.Context, rows []transfer.Row) error 
 	for i := range rows {
 		for ; c.partitions <= rows[i].Session/partitionSize; c.partitions++ {
 			if err := c.s.makePartition(ctx, c.partitions); err != nil {
-				return c.s.translate(err)
+				return c.failed(err)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/internal/transfer"
 )
 
 // An unreachableError says that no connection could be made, or that it broke, and that what was asked for has
@@ -59,7 +60,10 @@ func (s *Store) translate(err error) error {
 	case p.Code == "53100" || p.Code == "53200":
 		return fmt.Errorf("%w (%w)", store.ErrFull, p)
 	case p.Code == frozen:
-		return fmt.Errorf("%w: %s", store.ErrReadOnly, p.Message)
+		if p.Hint == "copy" {
+			return fmt.Errorf("%w: %w", store.ErrReadOnly, &transfer.UnfinishedError{From: p.Detail})
+		}
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, &transfer.FrozenError{To: p.Detail})
 	case p.Code == readOnly || p.Code == "42501":
 		return fmt.Errorf("%w (%w)", store.ErrReadOnly, p)
 	case p.Code == "55P03" || p.Code == "57014" || p.Code == "53300" || p.Code == "40P01" || p.Code == "40001":

@@ -97,16 +97,16 @@ func (a *App) StorePath() (string, error) { return a.PathOf(a.Flags.Store) }
 // PathOf returns the path of the SQLite file that a text names as --store does, "" for the memory
 // store. A store in Postgres is a usage error.
 func (a *App) PathOf(name string) (string, error) {
-	path, address, err := a.placeOf(name)
+	path, address, err := a.PlaceOf(name)
 	if err == nil && address != "" {
 		err = Hinted(Usage("this needs a store in a file, and the one named is in Postgres"), "commands that run and read sessions, store verify and migrate take one; name a file with --store PATH for this")
 	}
 	return path, err
 }
 
-// placeOf returns where the store is that a text names as --store does: the path of a SQLite file, or the
+// PlaceOf returns where the store is that a text names as --store does: the path of a SQLite file, or the
 // address of a database of Postgres, which may hold a password; neither for the memory store.
-func (a *App) placeOf(name string) (path, address string, err error) {
+func (a *App) PlaceOf(name string) (path, address string, err error) {
 	if name != "env" {
 		return a.parseStore(name)
 	}
@@ -161,7 +161,7 @@ func (a *App) Keeps() bool {
 	if a.Flags.Server != "" {
 		return true
 	}
-	path, address, err := a.placeOf(a.Flags.Store)
+	path, address, err := a.PlaceOf(a.Flags.Store)
 	return err == nil && path+address != ""
 }
 
@@ -193,7 +193,7 @@ func AccessFor(changes bool) Access {
 
 // openStore opens the store of a name. Nobody who does not start sessions makes one.
 func (a *App) openStore(ctx context.Context, name string, does Access) (closableStore, error) {
-	path, address, err := a.placeOf(name)
+	path, address, err := a.PlaceOf(name)
 	switch {
 	case err != nil:
 		return nil, err
@@ -231,7 +231,7 @@ func (a *App) OpenSQLite(ctx context.Context, path string, does Access) (*store.
 
 // PostgresAddress returns the address of the database of Postgres that --store names, "" for any other store.
 func (a *App) PostgresAddress() string {
-	_, address, err := a.placeOf(a.Flags.Store)
+	_, address, err := a.PlaceOf(a.Flags.Store)
 	if err != nil {
 		return ""
 	}

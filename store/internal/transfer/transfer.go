@@ -146,8 +146,13 @@ func (e *UnfinishedError) Advice() string {
 	return "finish it: dialai store copy FROM TO --resume; it can be removed as well"
 }
 
-// Frozen says why a store that was copied to another one is not written to any more.
-func Frozen(to string) string { return "it was copied to " + to + ", which is used in its place" }
+// A FrozenError says that a store was copied to another one for good.
+type FrozenError struct{ To string }
+
+func (e *FrozenError) Error() string { return "it was copied to " + e.To + ", which is used in its place" }
+
+// Advice says what to do about it.
+func (e *FrozenError) Advice() string { return "use that one: --store " + e.To }
 
 // Options say how a store is copied. The zero value is fine.
 type Options struct {

@@ -19,9 +19,9 @@ BEGIN
     END IF;
     SELECT frozen, source INTO is_frozen, is_source FROM meta;
     IF is_source IS NOT NULL THEN
-        RAISE EXCEPTION 'a copy of % into it is not finished', is_source USING ERRCODE = 'DI001';
+        RAISE EXCEPTION 'a copy of % into it is not finished', is_source USING ERRCODE = 'DI001', DETAIL = is_source, HINT = 'copy';
     ELSIF is_frozen IS NOT NULL THEN
-        RAISE EXCEPTION 'it was copied to %, which is used in its place', is_frozen USING ERRCODE = 'DI001';
+        RAISE EXCEPTION 'it was copied to %, which is used in its place', is_frozen USING ERRCODE = 'DI001', DETAIL = is_frozen;
     END IF;
     RETURN NULL;
 END $$;
