@@ -29,11 +29,16 @@ type Copy = transfer.Report
 // opened for that ([SQLiteOptions].Copy). Interrupted, it can be run again with Resume set. It returns a
 // [session.CorruptError] if either is damaged; the copy cannot be opened then.
 func CopyStore(ctx context.Context, from, to Copyable, o CopyOptions) (Copy, error) {
-	return transfer.Copy(ctx, from.Copying(), to.Copying(), o)
+	source, target := from.Copying(), to.Copying()
+	done, err := transfer.Copy(ctx, source, target, o)
+	return done, errors.Join(err, source.Close(), target.Close())
 }
 
 // Thaw has a store written to again that was copied to another one for good.
-func Thaw(ctx context.Context, s Copyable) error { return s.Copying().Freeze(ctx, "") }
+func Thaw(ctx context.Context, s Copyable) error {
+	is := s.Copying()
+	return errors.Join(is.Freeze(ctx, ""), is.Close())
+}
 
 // Copying returns the store as one that is copied to another one or, if it was opened for that
 // ([SQLiteOptions].Copy), has another one copied into it.
@@ -52,6 +57,9 @@ func (c *copied) Name() string {
 	}
 	return c.s.path
 }
+
+// Close implements [transfer.Source].
+func (c *copied) Close() error { return nil }
 
 // Freeze implements [transfer.Source].
 func (c *copied) Freeze(ctx context.Context, to string) error {

@@ -42,13 +42,17 @@ var frozenTables = []string{"sessions", "log", "roster_log", "agent_log", "llm_a
 // setTriggers makes the triggers that refuse whoever writes, or removes them.
 func setTriggers(ctx context.Context, tx pgx.Tx, on bool) error {
 	for _, table := range frozenTables {
-		if _, err := tx.Exec(ctx, `DROP TRIGGER IF EXISTS refuse ON `+table); err != nil {
-			return err
+		var is bool
+		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid=to_regclass($1) AND tgname='refuse')`, table).Scan(&is)
+		switch {
+		case err != nil:
+		case on && !is:
+			_, err = tx.Exec(ctx, `CREATE TRIGGER refuse BEFORE INSERT OR UPDATE OR DELETE ON `+table+` FOR EACH STATEMENT EXECUTE FUNCTION refuse()`)
+		case is && !on:
+			_, err = tx.Exec(ctx, `DROP TRIGGER refuse ON `+table)
 		}
-		if on {
-			if _, err := tx.Exec(ctx, `CREATE TRIGGER refuse BEFORE INSERT OR UPDATE OR DELETE ON `+table+` FOR EACH STATEMENT EXECUTE FUNCTION refuse()`); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -108,12 +112,12 @@ func (e *rightsError) Advice() string {
 	return "copy as the role that owns the tables, by which dialai migrate was run"
 }
 
-// close closes the connection that writes.
-func (c *copied) close(ctx context.Context) error {
+// Close implements [transfer.Source].
+func (c *copied) Close() error {
 	if c.conn == nil {
 		return nil
 	}
-	return c.conn.Close(context.WithoutCancel(ctx))
+	return c.s.translate(c.conn.Close(context.Background()))
 }
 
 // Snapshot implements [transfer.Source].
@@ -202,13 +206,14 @@ var copyQueries = map[transfer.Part]string{
 	transfer.Audit: `SELECT id, session_id, 0, '', '', 0, 0, '', entry, NULL, NULL, '' FROM llm_audit WHERE id>$1 AND id<=$2 ORDER BY id LIMIT $3`,
 }
 
-// headQuery reads the last record of each log, up to the place $1 or of agents $2. Where nobody writes, $3, the head
-// of a session is what its row says, so that a log is found whose end was cut off.
+// headQuery reads the last record of each log, up to the place $1 or of agents $2. Where nobody writes, $3, the
+// head of a session, and the last event of a machine name, are what its row says, so that a log is found whose end was cut off.
 const headQuery = `SELECT * FROM (
 	(SELECT DISTINCT ON (a.session) 0::bigint, 'agent_log ' || s.session_id AS of, 0, '', '', a.seq, 0, '', NULL::bytea, NULL::bytea, a.hash, '' FROM agent_log a JOIN sessions s ON s.id=a.session WHERE a.place<=$2 ORDER BY a.session, a.seq DESC)
 	UNION ALL SELECT 0, 'archived ' || session_id, 0, '', '', sequence, 0, '', NULL, NULL, head, '' FROM archived
 	UNION ALL SELECT 0, 'audit of models', 0, '', '', count(*), 0, '', NULL, NULL, NULL, '' FROM llm_audit
-	UNION ALL (SELECT DISTINCT ON (r.machine) 0, 'machine ' || m.machine_name, 0, '', '', r.first, 0, '', NULL, NULL, r.hash, '' FROM roster_log r JOIN machines m ON m.id=r.machine WHERE r.place<=$1 ORDER BY r.machine, r.first DESC)
+	UNION ALL SELECT 0, 'machine ' || m.machine_name, 0, '', '', CASE WHEN $3 THEN m.roster_version ELSE l.first END, 0, '', NULL, NULL, l.hash, '' FROM machines m
+		LEFT JOIN LATERAL (SELECT first, hash FROM roster_log WHERE machine=m.id AND place<=$1 ORDER BY first DESC LIMIT 1) l ON true WHERE l.first>0 OR $3 AND m.roster_version>0
 	UNION ALL SELECT coalesce(l.place, 0), 'session ' || s.session_id, 0, '', '', 0, 0, '', NULL, NULL, CASE WHEN $3 THEN s.head ELSE l.hash END, '' FROM sessions s
 		LEFT JOIN LATERAL (SELECT place, hash FROM log WHERE session=s.id AND place<=$1 ORDER BY first DESC LIMIT 1) l ON true WHERE $3 OR l.place IS NOT NULL
 	) h ORDER BY of COLLATE "C"`

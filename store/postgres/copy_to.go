@@ -68,16 +68,12 @@ func unchanged(ctx context.Context, tx pgx.Tx) error {
 
 // Finish implements [transfer.Target].
 func (c *copied) Finish(ctx context.Context) error {
-	err := c.write(ctx, func(tx pgx.Tx) error {
+	return c.write(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE meta SET source=NULL`); err != nil {
 			return err
 		}
 		return setTriggers(ctx, tx, false)
 	})
-	if err == nil {
-		err = c.close(ctx)
-	}
-	return err
 }
 
 // At implements [transfer.Target].

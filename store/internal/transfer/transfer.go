@@ -96,6 +96,8 @@ type Source interface {
 	// Freeze has everybody who writes to the store refused, who is told its new name, once it
 	// returns; with "" nobody is any more.
 	Freeze(ctx context.Context, to string) error
+	// Close gives back what copying took; the store stays open.
+	Close() error
 }
 
 // A Target is a store that another one is copied to. Nobody else can open it from Begin to Finish.
@@ -149,7 +151,9 @@ func (e *UnfinishedError) Advice() string {
 // A FrozenError says that a store was copied to another one for good.
 type FrozenError struct{ To string }
 
-func (e *FrozenError) Error() string { return "it was copied to " + e.To + ", which is used in its place" }
+func (e *FrozenError) Error() string {
+	return "it was copied to " + e.To + ", which is used in its place"
+}
 
 // Advice says what to do about it.
 func (e *FrozenError) Advice() string { return "use that one: --store " + e.To }
