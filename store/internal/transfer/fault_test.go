@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -206,11 +207,16 @@ func TestMeanwhile(t *testing.T) {
 			var wg sync.WaitGroup
 			var mu sync.Mutex
 			begun := make(chan struct{}, 8)
+			var frozen atomic.Bool
 			for range 8 {
 				wg.Go(func() {
 					started, err := w.r.Start(ctx, w.m, runner.StartOptions{})
 					begun <- struct{}{}
 					for i := int64(0); err == nil; i++ {
+						if frozen.Load() {
+							err = errors.New("it was not refused")
+							break
+						}
 						at.Store(started.ID, started.Sequence)
 						if _, err = w.r.Step(ctx, started.ID); err == nil {
 							err = s.AppendAgentLog(ctx, started.ID, i, session.AgentEvent{At: 1, Kind: "note", Data: []byte(`{}`)})
@@ -249,6 +255,7 @@ func TestMeanwhile(t *testing.T) {
 					break
 				}
 				t.Logf("copied is %+v", done)
+				frozen.Store(done.Frozen)
 			}
 			wg.Wait()
 		})
@@ -288,6 +295,35 @@ func TestMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestFence: while somebody has drawn a place and may commit it yet, nothing is copied that could be behind it.
+func TestFence(t *testing.T) {
+	from, to := inDatabase(t), inFile(t)
+	if err := from.use(func(s closable) { use(t, s).live(1) }); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), from.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	tx, err := conn.Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), `UPDATE dialai.sessions SET subject=subject WHERE id=1; SELECT nextval('dialai.place')`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := from.copied(to, transfer.Options{}); !errors.Is(err, session.ErrBusy) {
+		t.Errorf("copied beside it: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := from.copied(to, transfer.Options{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestRefused: nothing is written over, and nothing is taken for a copy that is none.
