@@ -449,6 +449,7 @@ func TestDamaged(t *testing.T) {
 				`UPDATE log SET hash=EMPTY WHERE PLACE=(SELECT max(PLACE) FROM log)`,
 				`UPDATE log SET first=2 WHERE first=1 AND PLACE=(SELECT min(PLACE) FROM log)`,
 				`DELETE FROM log WHERE PLACE=(SELECT max(l.PLACE) FROM log l WHERE l.session=1)`,
+				`DELETE FROM log WHERE PLACE=(SELECT max(PLACE) FROM log)`,
 				`DELETE FROM log WHERE session=1 AND first=1`,
 				`DELETE FROM log WHERE session=1 AND first=(SELECT min(l.first) FROM log l WHERE l.session=1 AND l.first>1)`,
 				`DELETE FROM log WHERE session=1`,
