@@ -144,7 +144,7 @@ func TestInterrupted(t *testing.T) {
 		if i := slices.Index([]string{"file_to_database", "database_to_file", "database_to_database"}, path.Base(t.Name())); i >= 0 {
 			first, by = 1+i, 5
 		}
-		for n := first; ; n += by {
+		for n := first; ; n += by * fewer {
 			left, at, final := n, "", n%2 == 0
 			o := transfer.Options{Final: final}.InBatches(30).AfterStep(func(step string) error {
 				if left--; left == 0 {
@@ -191,6 +191,9 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
+// writers is how many write while a store is copied.
+const writers = 2 + 6/fewer
+
 // TestMeanwhile: a store is copied while many write to it, again, and for good; in the end the copy has all that was
 // acknowledged, and nothing else.
 func TestMeanwhile(t *testing.T) {
@@ -206,7 +209,7 @@ func TestMeanwhile(t *testing.T) {
 			var mu sync.Mutex
 			begun := make(chan struct{}, 8)
 			var frozen atomic.Bool
-			for range 8 {
+			for range writers {
 				wg.Go(func() {
 					started, err := w.r.Start(ctx, w.m, runner.StartOptions{})
 					begun <- struct{}{}
@@ -242,7 +245,7 @@ func TestMeanwhile(t *testing.T) {
 					refused = err
 				})
 			}
-			for range 8 {
+			for range writers {
 				<-begun
 			}
 			for _, o := range []transfer.Options{{}, {Resume: true}, {Resume: true, Final: true}} {
