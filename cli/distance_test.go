@@ -36,6 +36,7 @@ var notAtServer = map[string]string{
 	"analyze":      "it reads files only",
 	"archive":      "a store is archived where it is",
 	"backup":       "a backup is written where the store is",
+	"copy":         "a store is copied where it is",
 	"bench":        "it plays with made-up voters, and has no store",
 	"bridge":       "it has no store, and its agents are here",
 	"budget":       "it reads files only",

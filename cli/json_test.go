@@ -528,6 +528,7 @@ func realLines(t *testing.T) map[string][]string {
 	copied := filepath.Join(t.TempDir(), "backup.db")
 	lines("`dialai store backup`", 0, "store", "backup", copied)
 	archive := filepath.Join(t.TempDir(), "archive.db")
+	lines("`dialai store copy`", 0, "store", "copy", copied, filepath.Join(filepath.Dir(copied), "copy.db"))
 	lines("`dialai store archive`", 0, "store", "archive", "--before", "1ns", "--include", "stopped,failed", "--to", archive, "--store", copied)
 	lines("`dialai store archive`", 0, "store", "archive", "--before", "90d", "--to", archive) // nothing is
 	again := filepath.Join(t.TempDir(), "dialai.db")

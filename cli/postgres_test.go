@@ -11,7 +11,7 @@ import (
 	"github.com/dialai/dialai/internal/pgtest"
 )
 
-// TestScriptPostgres runs the scripts in testdata/postgres, each with an empty database: DATABASE_URL is its
+// TestScriptPostgres runs the scripts in testdata/postgres, each with an empty database of its own: DATABASE_URL is its
 // address, PLAIN that without the password, and SECRET the password.
 func TestScriptPostgres(t *testing.T) {
 	all, err := filepath.Glob("testdata/postgres/*.txtar")

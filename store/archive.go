@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
 	"github.com/dialai/dialai/store/internal/snapshots"
 )
@@ -133,6 +131,9 @@ func (s *SQLite) Archive(ctx context.Context, o ArchiveOptions) (done Archived, 
 		return done, ErrArchiving
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if err := s.reader().frozen(ctx); err != nil {
+		return done, err
+	}
 	all, err := s.Archivable(ctx, o)
 	switch {
 	case err != nil:
@@ -397,7 +398,7 @@ func (m *moving) deleteBatch(ctx context.Context, conn *sql.Conn, rows []int64, 
 		if !ok { // it ended since the logs were copied
 			continue
 		}
-		taught, err := packTaught(m.taught[row])
+		taught, err := projection.PackTaught(m.taught[row])
 		if err != nil {
 			return err
 		}
@@ -439,29 +440,6 @@ func (m *moving) forget(rows []int64) {
 	}
 }
 
-// packTaught encodes what followed from the log of a session.
-func packTaught(list []projection.Taught) ([]byte, error) {
-	if list == nil {
-		list = []projection.Taught{}
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return nil, err
-	}
-	return pack.Append(nil, text), nil
-}
-
-func unpackTaught(packed []byte) (list []projection.Taught, err error) {
-	text, err := pack.Unpack(nil, packed)
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("it is no list: %w", err)
-	}
-	return list, nil
-}
-
 // ArchivedTallies implements [stats.Archiver].
 func (s *SQLite) ArchivedTallies(ctx context.Context, machineName string) iter.Seq2[stats.Added, error] {
 	return func(yield func(stats.Added, error) bool) {
@@ -469,7 +447,7 @@ func (s *SQLite) ArchivedTallies(ctx context.Context, machineName string) iter.S
 		for err := range scan(s.read.QueryContext(ctx, `SELECT a.taught FROM archived a JOIN machines m ON m.id=a.machine WHERE m.machine_name=?`, machineName)).into(&packed) {
 			var list []projection.Taught
 			if err == nil {
-				list, err = unpackTaught(packed)
+				list, err = projection.UnpackTaught(packed)
 			}
 			for i := range list {
 				if list[i].Stats == nil || err != nil {

@@ -34,6 +34,7 @@ type statements struct {
 	auditHead, insertAudit                       *sql.Stmt
 	agentHead, insertAgentEvent                  *sql.Stmt
 	keepLedger, dropLedgers                      *sql.Stmt
+	copying                                      hot // whether nothing may be written
 }
 
 func (st *statements) prepare(p *preparer) {
@@ -61,6 +62,7 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.insertAgentEvent, insert("agent_log", agentColumns))
 	p.prepare(&st.keepLedger, `INSERT OR REPLACE INTO ledger_snapshots (scope, place, format, body, hash) VALUES (?,?,?,?,?)`)
 	p.prepare(&st.dropLedgers, `DELETE FROM ledger_snapshots WHERE scope=?1 AND place NOT IN (SELECT place FROM ledger_snapshots WHERE scope=?1 ORDER BY place DESC LIMIT ?2)`)
+	p.hot(&st.copying, `SELECT EXISTS (SELECT 1 FROM copying)`)
 	p.prepare(&st.insertRoster, insert("roster_log", projection.RosterColumns))
 }
 

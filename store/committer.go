@@ -34,6 +34,7 @@ type committer struct {
 	all   []io.Closer // statements of conn
 
 	observe func(commits int, took time.Duration, err error) // nil is told nothing
+	refuses func(ctx context.Context) error                  // why nothing may be written now; nil if that is never so
 
 	watch watch
 	wrote bool  // something was committed
@@ -229,6 +230,11 @@ func (c *committer) transaction(batch []*job) (err error) {
 			err = translate(err)
 		}
 	}()
+	if c.refuses != nil {
+		if err := c.refuses(ctx); err != nil {
+			return err
+		}
+	}
 	for _, j := range batch {
 		j.err = nil
 		err := j.writeSafely(ctx)

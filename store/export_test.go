@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"slices"
 	"testing"
@@ -27,6 +28,14 @@ func init() {
 func (s *SQLite) WriterExec(query string) error {
 	return s.out.do(&job{ctx: context.Background(), write: func(ctx context.Context) error {
 		_, err := s.out.conn.ExecContext(ctx, query)
+		return err
+	}})
+}
+
+// Limit is WriterExec also for a store that nobody may write to.
+func (s *SQLite) Limit(query string) error {
+	return s.out.do(&job{ctx: context.Background(), alone: func(ctx context.Context, conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, query)
 		return err
 	}})
 }

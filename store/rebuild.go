@@ -215,6 +215,8 @@ func (b *rebuild) copyTables() {
 	b.exec(`INSERT INTO fresh.gaps (place, last) ` + emptyPlaces(logPlaces))
 	b.exec(`INSERT INTO fresh.archived_records SELECT * FROM main.archived_records`)
 	b.exec(`INSERT INTO fresh.archived SELECT * FROM main.archived`)
+	b.exec(`INSERT INTO fresh.copying SELECT * FROM main.copying`)
+	b.exec(`INSERT INTO fresh.copied SELECT * FROM main.copied`)
 }
 
 // repack packs the events that were copied as JSON.

@@ -57,6 +57,9 @@ type SQLiteOptions struct {
 	// the file with other programs. Either is read.
 	Plain bool
 
+	// Copy opens also a store into which a copy of another one is not finished: see [SQLite.Copying].
+	Copy bool
+
 	vfs string // of SQLite, for tests; empty for that of the operating system
 }
 
@@ -68,6 +71,7 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 	if err := s.open(ctx, o, s.stmts.prepare); err != nil {
 		return nil, err
 	}
+	s.out.refuses = s.refuses
 	var err error
 	if s.load, err = s.read.PrepareContext(ctx, loadQuery); err == nil {
 		s.records, err = s.read.PrepareContext(ctx, recordsQuery)
@@ -77,6 +81,9 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 	}
 	if err == nil {
 		err = s.look.open(ctx, s.read)
+	}
+	if err == nil && !o.Copy {
+		err = s.whole(ctx)
 	}
 	if err != nil {
 		s.look.close()

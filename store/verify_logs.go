@@ -384,7 +384,7 @@ func (a *audit) readArchived(ctx context.Context) error {
 		if a.began[row] != 0 {
 			return differs(inArchived, id, "it was archived, and its log is here")
 		}
-		list, err := unpackTaught(packed)
+		list, err := projection.UnpackTaught(packed)
 		switch {
 		case err != nil:
 			return differs(inArchived, id, "what followed from its log cannot be read: %v", err)

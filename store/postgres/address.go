@@ -139,7 +139,10 @@ func (e *OpenError) Unwrap() error { return e.Err }
 // Advice says what to do about it, "" if nobody knows.
 func (e *OpenError) Advice() string {
 	var p *pgconn.PgError
+	var advised interface{ Advice() string }
 	switch {
+	case errors.As(e.Err, &advised):
+		return advised.Advice()
 	case errors.As(e.Err, &p) && p.Code[:2] == "28":
 		return "check the user and the password in the address, or PGUSER and PGPASSWORD"
 	case errors.Is(e.Err, ErrNone):
@@ -148,9 +151,6 @@ func (e *OpenError) Advice() string {
 		return "make the database first: createdb NAME"
 	case errors.As(e.Err, &p) && p.Code == "42501":
 		return "grant the user what docs/postgres.md lists, or have dialai migrate run once by who owns the database"
-	}
-	if unreachable, ok := errors.AsType[*unreachableError](e.Err); ok {
-		return unreachable.Advice()
 	}
 	return ""
 }

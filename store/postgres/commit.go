@@ -197,7 +197,7 @@ func (p *pending) prepare(c *session.Change, stored []byte) {
 	var b strings.Builder
 	switch {
 	case p.New:
-		fmt.Fprintf(&b, `WITH u AS (INSERT INTO sessions (session_id, machine, definition, created_at, started_by, %s) VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING id)`,
+		fmt.Fprintf(&b, `WITH u AS (INSERT INTO sessions (session_id, machine, definition, created_at, started_by, %s) SELECT %s, %s, %s, %s, %s, %s WHERE NOT EXISTS (SELECT FROM archived WHERE session_id=%[2]s) ON CONFLICT DO NOTHING RETURNING id)`,
 			strings.Join(columns, ", "), p.arg([16]byte(p.id)), p.arg(p.machine), definition, p.arg(r.CreatedAt), p.arg([]byte(r.StartedBy)), strings.Join(names, ", "))
 	default:
 		if p.Redefined {
@@ -292,6 +292,8 @@ func (p *pending) refused(ctx context.Context, conn interface {
 	var hash []byte
 	err := conn.QueryRow(ctx, `SELECT s.id, l.hash FROM sessions s LEFT JOIN log l ON l.session=s.id AND l.first=$2 WHERE s.session_id=$1`, [16]byte(p.id), p.Record.First).Scan(&p.row, &hash)
 	switch {
+	case errors.Is(err, pgx.ErrNoRows) && p.New: // it was archived
+		return fmt.Errorf("session %s: %w", p.Session.ID, session.ErrExists), nil
 	case errors.Is(err, pgx.ErrNoRows):
 		return &session.NotFoundError{What: "Session", ID: p.Session.ID}, nil
 	case err != nil:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/internal/transfer"
 )
 
 // An unreachableError says that no connection could be made, or that it broke, and that what was asked for has
@@ -58,6 +59,11 @@ func (d *database) translate(err error) error {
 	switch {
 	case p.Code == "53100" || p.Code == "53200":
 		return fmt.Errorf("%w (%w)", store.ErrFull, p)
+	case p.Code == frozen:
+		if p.Hint == "copy" {
+			return fmt.Errorf("%w: %w", store.ErrReadOnly, &transfer.UnfinishedError{From: p.Detail})
+		}
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, &transfer.FrozenError{To: p.Detail})
 	case p.Code == readOnly || p.Code == "42501":
 		return fmt.Errorf("%w (%w)", store.ErrReadOnly, p)
 	case p.Code == "55P03" || p.Code == "57014" || p.Code == "53300" || p.Code == "40P01" || p.Code == "40001":
@@ -74,6 +80,9 @@ func (d *database) translate(err error) error {
 
 // readOnly is the code of who may not be written to: a standby.
 const readOnly = "25006"
+
+// frozen is the code of what refuses to write to a store that was copied, or is copied into.
+const frozen = "DI001"
 
 // definite reports whether an error says what became of a commit, however often it was sent.
 func definite(err error) bool {

@@ -85,7 +85,7 @@ func (s *Store) listing(ctx context.Context, q *session.ListQuery) (l listing, e
 		return l, err
 	}
 	if after != (specialist.SessionID{}) {
-		row, err := s.rowOf(ctx, after)
+		row, err := s.rowAt(ctx, after)
 		if err != nil {
 			return l, err
 		}

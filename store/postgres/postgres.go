@@ -4,12 +4,14 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/transfer"
 )
 
 // A process has a few connections, each opened when it is first needed: one that commits (lane.go), one
@@ -64,6 +66,8 @@ type Options struct {
 	Observe func(commits int, took time.Duration, err error)
 	// Existing refuses to make a store where there is none.
 	Existing bool
+	// Copy opens also a store into which a copy of another one is not finished: see [Store.Copying].
+	Copy bool
 
 	hurry int // how many times as fast leases run out, in tests; 0 is once
 }
@@ -90,6 +94,13 @@ func Open(ctx context.Context, name string, o Options) (*Store, error) {
 	s.log.s, s.wakes.s = s, s
 	if err := s.open(ctx, &sessionTables); err != nil {
 		return nil, err
+	}
+	source, err := one[*string](ctx, s, `SELECT source FROM meta`)
+	if err == nil && source != nil && !o.Copy {
+		err = &transfer.UnfinishedError{From: *source}
+	}
+	if err != nil {
+		return nil, errors.Join(&OpenError{a.String(), err}, s.Close())
 	}
 	return s, nil
 }

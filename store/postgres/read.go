@@ -104,7 +104,7 @@ func (s *Store) Load(ctx context.Context, programs *session.Programs, id special
 	case err != nil:
 		return nil, err
 	case len(rows) == 0:
-		return nil, &session.NotFoundError{What: "Session", ID: id.String()}
+		return nil, s.elsewhere(ctx, id)
 	}
 	at := rows[0]
 	s.mu.Lock()
@@ -208,7 +208,7 @@ func (s *Store) Records(ctx context.Context, id specialist.SessionID, from int64
 func (s *Store) rowOf(ctx context.Context, id specialist.SessionID) (int64, error) {
 	rows, err := query(ctx, s, pgx.RowTo[int64], `SELECT id FROM sessions WHERE session_id=$1`, [16]byte(id))
 	if err == nil && len(rows) == 0 {
-		err = &session.NotFoundError{What: "Session", ID: id.String()}
+		err = s.elsewhere(ctx, id)
 	}
 	if err != nil {
 		return 0, err
@@ -366,5 +366,6 @@ func (s *Store) Secret(ctx context.Context) ([]byte, error) {
 
 // Epoch implements [session.HistoryStore].
 func (s *Store) Epoch(ctx context.Context) (string, error) {
-	return one[string](ctx, s, `SELECT epoch::text FROM meta`)
+	from, err := one[[]byte](ctx, s, `SELECT coalesce(places, convert_to(epoch::text, 'UTF8')) FROM meta`)
+	return projection.Epoch(from), err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -32,11 +31,12 @@ const (
 	inLog        store.Kind = "log"        // of a session
 	inRoster     store.Kind = "roster"     // the log of a machine name
 	inDefinition store.Kind = "definition" // its text is not that of its digest
+	inArchived   store.Kind = "archived"   // what is kept of sessions whose logs are in another file
 	inAgentLog   store.Kind = "agent_log"  // of a session
 	inRows       store.Kind = "rows"       // what follows from logs and definitions
 )
 
-var kinds = []store.Kind{inLog, inRoster, inDefinition, inAgentLog, inRows}
+var kinds = []store.Kind{inLog, inRoster, inDefinition, inArchived, inAgentLog, inRows}
 
 // unknown is what no check of a store alone can know.
 var unknown = []string{
@@ -64,7 +64,7 @@ func (s *Store) Verify(ctx context.Context, programs *session.Programs, told fun
 	}
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		a.tx = tx
-		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.readSnapshots, a.checkSessions, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs, a.checkSnapshots} {
+		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.readSnapshots, a.checkSessions, a.checkArchived, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs, a.checkSnapshots} {
 			if err := check(ctx); err != nil {
 				return err
 			}
@@ -320,25 +320,8 @@ func (a *audit) follow(machine, id string, r *logRow, events []session.Event) {
 	if decides := r.decides != nil && a.machines[*r.decides] == machine; decides != follows.Decides || r.decides != nil && !decides || r.at != int64(events[len(events)-1].At) {
 		a.differs(inRows, id, 0, "what stands beside the record at place %d (decides, at) is not what its events say", r.place)
 	}
-	if follows.Lesson != nil {
-		lesson, _ := follows.Lesson.Encode() // never fails: it was decoded
-		a.lessons[r.place] = string(lesson)
-	}
-	if follows.Teaches() {
-		a.learned[machine]++
-		a.tallies[machine] = a.tallies[machine].With(follows.Comparisons()...)
-	}
-	if l := follows.Learned; l != nil && l.Exemplar != nil {
-		a.exemplars[r.place] = projection.ExemplarOf(machine, l.Exemplar)
-	}
-	if d := follows.Retracted; d != nil && d.ExemplarID != "" {
-		prefix := projection.ExemplarPrefix(d.ExemplarID)
-		for place, e := range a.exemplars {
-			if e.Machine == machine && strings.HasPrefix(e.Text, prefix) {
-				e.Text = ""
-				a.exemplars[place] = e
-			}
-		}
+	if t, ok := projection.TaughtBy(r.place, events); ok {
+		a.teach(machine, &t)
 	}
 }
 

@@ -2,9 +2,11 @@ package projection
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/pack"
 )
 
 // Taught is what follows from one record beside its session. It outlives the record: of a session
@@ -34,4 +36,28 @@ func TaughtBy(place int64, events []session.Event) (t Taught, ok bool) {
 		t.Retracted = ExemplarPrefix(d.ExemplarID)
 	}
 	return t, t.Counts || t.Lesson != nil
+}
+
+// PackTaught encodes what followed from the log of a session.
+func PackTaught(list []Taught) ([]byte, error) {
+	if list == nil {
+		list = []Taught{}
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	return pack.Append(nil, text), nil
+}
+
+// UnpackTaught reads what PackTaught returned.
+func UnpackTaught(packed []byte) (list []Taught, err error) {
+	text, err := pack.Unpack(nil, packed)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("it is no list: %w", err)
+	}
+	return list, nil
 }

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
+)
+
+// copyLine is what a copy is as --json shows it.
+type copyLine struct {
+	store.Copy
+	Control string `json:"control,omitempty"`     // the copy of the control file
+	Left    string `json:"controlLeft,omitempty"` // the control file, if it was not copied
+}
+
+// thawedLine is what a store is that can be written to again as --json shows it.
+type thawedLine struct {
+	Frozen bool `json:"frozen"`
+}
+
+// storeCopying is what the command is asked for.
+type storeCopying struct {
+	from, to, control string
+	resume, final     bool
+}
+
+func (a *app) storeCopyCommand() *cobra.Command {
+	var c storeCopying
+	var thaw bool
+	cmd := &cobra.Command{
+		Use: "copy <from> [<to>]", Short: "Copy the store to another one: a file or a database of Postgres",
+		Long: `Copy a store to another one, each named as for --store: what its logs say, at the same
+places, definitions, registered specialists, the secret that audits are drawn by, the
+audit of models, the logs of agents, and where archived sessions are. Every hash is
+checked on the way; then everything else is made anew, all of the copy is verified, and
+the last record of each log is compared. Until then nobody can open the copy.
+
+The store may be used meanwhile. Interrupted, the copy goes on with --resume, and so what
+was recorded since is copied. For good it is --final: then whoever writes to the store is
+refused, and told where it went; what came last is copied. End dialai serve before. To
+use the store again after all, --thaw.
+
+A store is copied to one that is empty or does not exist. What a server remembers in a
+file beside the store (keys, receipts, webhooks, the audit log) is copied beside another
+file; a database has no place for it yet. Copying to or from a database with --final
+takes the role that owns its tables. In a file the records of registered specialists
+are numbered without leaving one out, so numbers from a database may be others there.`,
+		Example: `  dialai store copy dialai.db /new/dialai.db
+  dialai store copy dialai.db postgres://dialai@db.example.com/decisions
+  dialai store copy dialai.db postgres://dialai@db.example.com/decisions --resume --final`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case a.Flags.Server != "":
+				return command.Usage("a store is copied where it is: run it there, without --server")
+			case a.Flags.Store != "":
+				return command.Usage("both stores are arguments: leave --store out")
+			case thaw && (len(args) > 1 || c.resume || c.final):
+				return command.Usage("--thaw takes the store alone, and copies nothing")
+			case !thaw && len(args) < 2:
+				return command.Hinted(command.Usage("nothing says where it is copied to"), "name a file or a database: dialai store copy FROM TO")
+			}
+			if c.from = args[0]; thaw {
+				return a.thaw(cmd.Context(), c.from)
+			}
+			c.to = args[1]
+			return a.copyStore(cmd.Context(), c)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&c.resume, "resume", false, "go on with a copy that was interrupted, or copy what came since")
+	f.BoolVar(&c.final, "final", false, "refuse whoever writes to the store from now on, and copy what came last")
+	f.BoolVar(&thaw, "thaw", false, "let a store be written to again that was copied with --final")
+	controlFlag(cmd, &c.control)
+	return cmd
+}
+
+// A storedCopy is a store that can be copied, or copied to.
+type storedCopy interface {
+	store.Copyable
+	io.Closer
+}
+
+// openCopied opens the store that is copied, and returns the path of its file, "" for a database.
+func (a *app) openCopied(ctx context.Context, name string, does command.Access) (storedCopy, string, error) {
+	path, address, err := a.PlaceOf(name)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case address != "":
+		s, err := a.OpenPostgres(ctx, address, does)
+		return s, "", err
+	case path == "":
+		return nil, "", command.Usage("the memory store holds nothing to copy; name a file or a database")
+	}
+	if err := a.Present(path); err != nil {
+		return nil, "", err
+	}
+	s, err := a.OpenSQLite(ctx, path, does)
+	return s, path, err
+}
+
+// openCopy opens the store that another one is copied to, made if need be.
+func (a *app) openCopy(ctx context.Context, name string) (storedCopy, string, error) {
+	path, address, err := a.PlaceOf(name)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case address != "":
+		s, err := postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Copy: true})
+		return s, "", err
+	case path == "":
+		return nil, "", command.Usage("the memory store would be gone with this process; name a file or a database")
+	}
+	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{Observe: a.Watch.Transaction, Migrating: a.Migrating(), Copy: true})
+	return s, path, err
+}
+
+func (a *app) copyStore(ctx context.Context, c storeCopying) (err error) {
+	from, fromPath, err := a.openCopied(ctx, c.from, command.AccessFor(c.final))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	to, toPath, err := a.openCopy(ctx, c.to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	done := copyLine{}
+	put, err := a.copyControl(ctx, &done, c, fromPath, toPath)
+	if err != nil {
+		return err
+	}
+	m := render.NewMeter(a.Screen(), "copying", "records")
+	done.Copy, err = store.CopyStore(ctx, from, to, store.CopyOptions{Resume: c.resume, Final: c.final, Programs: session.NewPrograms(), Told: m.Of})
+	m.Stop()
+	if err == nil {
+		err = put()
+	}
+	switch {
+	case errors.Is(err, store.ErrFull):
+		return command.Hinted(err, "make room, and go on with --resume")
+	case errors.Is(err, context.Canceled):
+		return command.Hinted(err, "go on with --resume")
+	case err != nil:
+		return err
+	case a.Flags.JSON:
+		return render.JSON(a.Out, done)
+	case a.Flags.Quiet:
+		return nil
+	}
+	return a.copyDone(done)
+}
+
+// copyDone says what was copied.
+func (a *app) copyDone(done copyLine) error {
+	fmt.Fprintf(a.Out, "%s has %s with %s\n", done.To, render.Plural(int(done.Sessions), "session"), render.Plural(int(done.Records), "record"))
+	switch {
+	case done.Control != "":
+		fmt.Fprintf(a.Out, "What a server remembers was copied to %s\n", done.Control)
+	case done.Left != "":
+		fmt.Fprintf(a.Out, "What a server remembers in %s was not copied: a database has no place for it yet\n", done.Left)
+	}
+	var err error
+	if done.Frozen {
+		_, err = fmt.Fprintf(a.Out, "Nobody can write to %s any more; dialai store copy --thaw undoes that\n", done.From)
+	} else {
+		_, err = fmt.Fprintln(a.Out, "What is recorded from now on is copied with --resume, for good with --final")
+	}
+	return err
+}
+
+// copyControl copies the control file beside a store, before that, so that no cursor in it is ahead of the
+// store. put gives the copy its name.
+func (a *app) copyControl(ctx context.Context, done *copyLine, c storeCopying, from, to string) (put func() error, err error) {
+	put = func() error { return nil }
+	if from == "" || to != "" && store.ControlPath(from) == store.ControlPath(to) {
+		return put, nil
+	}
+	path := cmp.Or(c.control, store.ControlPath(from))
+	if to == "" {
+		if _, err := os.Stat(path); err == nil {
+			done.Left = path
+		}
+		return put, nil
+	}
+	beside := store.ControlPath(to)
+	fresh := beside + ".copying"
+	if _, err := os.Lstat(beside); err == nil && !c.resume {
+		return put, command.Hinted(fmt.Errorf("%s is there already, and is not written over", beside), "name another file, or remove it")
+	}
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was interrupted
+		return put, err
+	}
+	found, err := a.withControl(ctx, path, func(control *store.Control) error { return control.Backup(ctx, fresh, nil) })
+	if err != nil || !found {
+		return put, err
+	}
+	return func() error {
+		done.Control = beside
+		return os.Rename(fresh, beside)
+	}, nil
+}
+
+// thaw has a store written to again.
+func (a *app) thaw(ctx context.Context, name string) (err error) {
+	s, _, err := a.openCopied(ctx, name, command.Writes)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	err = store.Thaw(ctx, s)
+	switch {
+	case err != nil || a.Flags.Quiet:
+	case a.Flags.JSON:
+		err = render.JSON(a.Out, thawedLine{})
+	default:
+		_, err = fmt.Fprintln(a.Out, "The store can be written to")
+	}
+	return err
+}

@@ -1,0 +1,308 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/pack"
+	"github.com/dialai/dialai/store/internal/projection"
+)
+
+// A rebuild makes anew what follows from the logs, in one transaction, while nobody else writes: a second
+// connection reads the log of each session, in the order of their numbers, and folds it; what that says is
+// written some sessions at a time. So no more is held than one session, some rows, and how often
+// each specialist agreed with humans.
+
+// rebuiltAtOnce is how many sessions are written together.
+const rebuiltAtOnce = 1000
+
+// A rebuild is one run of it.
+type rebuild struct {
+	*copied
+	programs *session.Programs
+	told     func(done, of int64)
+	reads    *audit // another connection
+	tx       pgx.Tx
+
+	definitions map[string][]byte      // the last that were used, by digest
+	tallies     map[string]*trust.Book // by machine name
+	learned     map[string]int64       // records that taught something, by machine name
+	sessions    []sessionRow
+	lessons     []lessonRow
+	exemplars   []exemplarRow
+}
+
+type lessonRow struct {
+	place, session, at int64
+	machine            string
+	lesson             []byte
+}
+
+type exemplarRow struct {
+	place int64
+	projection.Exemplar
+}
+
+func (b *rebuild) run(ctx context.Context) error {
+	conn, err := b.s.connection(ctx)
+	if err != nil {
+		return b.s.translate(err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	b.tallies, b.learned, b.definitions = map[string]*trust.Book{}, map[string]int64{}, map[string][]byte{}
+	return b.s.translate(pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		b.reads = &audit{tx: tx}
+		return b.write(ctx, func(tx pgx.Tx) error { b.tx = tx; return b.all(ctx) })
+	}))
+}
+
+// all writes everything.
+func (b *rebuild) all(ctx context.Context) (err error) {
+	if b.machines, err = machineRows(ctx, b.tx); err != nil {
+		return err
+	}
+	for _, table := range []string{"lessons", "exemplars", "alignment"} {
+		if _, err := b.tx.Exec(ctx, `DELETE FROM `+table); err != nil {
+			return err
+		}
+	}
+	for _, step := range []func(context.Context) error{b.logs, b.archived, b.flush, b.trust, b.sequences} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logs folds the log of each session.
+func (b *rebuild) logs(ctx context.Context) error {
+	var all, read int64
+	if err := b.reads.tx.QueryRow(ctx, `SELECT count(*) FROM log`).Scan(&all); err != nil {
+		return err
+	}
+	for last := int64(0); ; {
+		rows, err := b.reads.page(ctx, last)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			last = rows[i].id
+			n, err := b.session(ctx, &rows[i])
+			if err != nil {
+				return err
+			}
+			if read += n; i%64 == 0 {
+				b.told(read, all)
+			}
+			if len(b.sessions) >= rebuiltAtOnce {
+				if err := b.flush(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		if len(rows) < page {
+			b.told(all, all)
+			return nil
+		}
+	}
+}
+
+// session folds the log of one session, as far as it has no record that is damaged.
+func (b *rebuild) session(ctx context.Context, row *sessionRow) (records int64, err error) {
+	damaged := func(problem string) error {
+		return &session.CorruptError{What: "the log of session " + row.ID, Problem: problem + "; run dialai store verify"}
+	}
+	lacks := ""
+	for {
+		f := &session.Folder{Programs: b.programs, Definition: func(digest string) ([]byte, error) {
+			if text := b.definitions[digest]; text != nil {
+				return text, nil
+			}
+			lacks = digest
+			return nil, &session.CorruptError{What: "definition " + digest, Problem: "it is not read yet"}
+		}}
+		lacks = ""
+		head, taught, n, problem, err := b.fold(ctx, f, row)
+		switch {
+		case err != nil:
+			return 0, err
+		case lacks != "":
+			if err := b.definition(ctx, lacks); err != nil {
+				return 0, err
+			}
+			continue
+		case problem != "":
+			return 0, damaged(problem)
+		case n == 0:
+			return 0, damaged("it is gone")
+		}
+		folded := f.Session()
+		now := sessionRow{Session: projection.SessionOf(folded), id: row.id, head: head[:]}
+		if !folded.Status.Live() {
+			now.ended = &now.UpdatedAt
+		}
+		b.sessions = append(b.sessions, now)
+		b.teach(now.Machine, row.id, taught)
+		return n, nil
+	}
+}
+
+// A taught is what follows from a record, and when that was committed.
+type taught struct {
+	projection.Taught
+	at int64
+}
+
+// fold adds the records of a session, and returns what they teach, or what is wrong with one.
+func (b *rebuild) fold(ctx context.Context, f *session.Folder, row *sessionRow) (head session.Hash, list []taught, n int64, problem string, err error) {
+	var place int64
+	var events, hash []byte
+	err = b.reads.each(ctx, `SELECT place, events, hash FROM log WHERE session=$1 ORDER BY first`, []any{&place, &events, &hash}, func() {
+		if n++; problem != "" {
+			return
+		}
+		text, err := pack.Unpack(nil, events)
+		if err == nil {
+			if want := session.Chain(head, row.ID, text); string(want[:]) != string(hash) {
+				problem = "the hash of a record is wrong: it, or one before it, was altered or removed"
+				return
+			}
+			var decoded []session.Event
+			if decoded, err = f.Add(text); err == nil {
+				copy(head[:], hash)
+				if t, ok := projection.TaughtBy(place, decoded); ok {
+					list = append(list, taught{t, int64(decoded[len(decoded)-1].At)})
+				}
+				return
+			}
+		}
+		problem = err.Error()
+	}, row.id)
+	return head, list, n, problem, err
+}
+
+// definition reads a definition. Some are kept.
+func (b *rebuild) definition(ctx context.Context, digest string) error {
+	if len(b.definitions) > remembered {
+		clear(b.definitions)
+	}
+	var text []byte
+	err := b.reads.tx.QueryRow(ctx, `SELECT coalesce((SELECT definition FROM definitions WHERE machine_digest=$1), '')`, digest).Scan(&text)
+	if err == nil && len(text) == 0 {
+		err = &session.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
+	}
+	b.definitions[digest] = text
+	return err
+}
+
+// teach keeps what the records of one session of a machine teach. A ruling that is taken back has taught
+// the same session.
+func (b *rebuild) teach(machine string, row int64, list []taught) {
+	first := len(b.exemplars)
+	for i := range list {
+		t := &list[i]
+		if t.Lesson != nil {
+			b.lessons = append(b.lessons, lessonRow{t.Place, row, t.at, machine, t.Lesson})
+		}
+		if t.Counts {
+			b.learned[machine]++
+			b.tallies[machine] = b.tallies[machine].With(t.Comparisons...)
+		}
+		if t.Exemplar != "" {
+			b.exemplars = append(b.exemplars, exemplarRow{t.Place, projection.Exemplar{Machine: machine, State: t.State, Text: t.Exemplar}})
+		}
+		if t.Retracted != "" {
+			for j := range b.exemplars[first:] {
+				if e := &b.exemplars[first+j]; strings.HasPrefix(e.Text, t.Retracted) {
+					e.Text = ""
+				}
+			}
+		}
+	}
+}
+
+// flush writes what was folded.
+func (b *rebuild) flush(ctx context.Context) error {
+	ids := make([]int64, len(b.sessions))
+	for i := range b.sessions {
+		ids[i] = b.sessions[i].id
+	}
+	_, err := b.tx.Exec(ctx, `DELETE FROM sessions WHERE id=ANY($1)`, ids)
+	if err == nil {
+		err = b.loadSessions(ctx, b.tx, b.sessions)
+	}
+	if err == nil {
+		err = load(ctx, b.tx, "lessons", []string{"place", "machine", "session", "at", "lesson"}, b.lessons, func(r *lessonRow) []any {
+			return []any{r.place, b.machines[r.machine], r.session, r.at, r.lesson}
+		})
+	}
+	if err == nil {
+		err = load(ctx, b.tx, "exemplars", []string{"place", "machine", "state", "exemplar"}, b.exemplars, func(r *exemplarRow) []any {
+			return []any{r.place, b.machines[r.Machine], r.State, []byte(r.Text)}
+		})
+	}
+	b.sessions, b.lessons, b.exemplars = b.sessions[:0], b.lessons[:0], b.exemplars[:0]
+	return err
+}
+
+// archived takes what followed from the logs of sessions that are in another file.
+func (b *rebuild) archived(ctx context.Context) error {
+	for last := ""; ; {
+		n := 0
+		failed, err := b.reads.archivedAfter(ctx, last, func(id, machine string, row int64, list []projection.Taught) {
+			n, last = n+1, id
+			all := make([]taught, len(list))
+			for i := range list {
+				all[i].Taught = list[i]
+			}
+			b.teach(machine, row, all)
+		})
+		if err == nil && failed != nil {
+			err = &session.CorruptError{What: "what is kept of archived session " + failed.Stream, Problem: failed.What}
+		}
+		if err == nil {
+			err = b.flush(ctx)
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// trust writes how often specialists agreed with humans, and versions that are other ones than before.
+func (b *rebuild) trust(ctx context.Context) error {
+	var rows []projection.Alignment
+	for _, name := range slices.Sorted(maps.Keys(b.tallies)) {
+		rows = append(rows, projection.AlignmentOf(name, b.tallies[name])...)
+	}
+	err := load(ctx, b.tx, "alignment", []string{"machine", "specialist_id", "state", "matching", "total", "updated_at"}, rows, func(r *projection.Alignment) []any {
+		return []any{b.machines[r.Machine], r.Specialist, r.State, r.Matching, r.Total, r.Updated}
+	})
+	for _, name := range slices.Sorted(maps.Keys(b.machines)) {
+		if err == nil {
+			_, err = b.tx.Exec(ctx, `UPDATE machines SET trust_version=greatest(trust_version, $2)+1, roster_version=coalesce((SELECT max(first) FROM roster_log WHERE machine=$1), 0) WHERE id=$1`, b.machines[name], b.learned[name])
+		}
+	}
+	return err
+}
+
+// sequences sets what numbers are drawn from behind those that were given.
+func (b *rebuild) sequences(ctx context.Context) error {
+	for sequence, newest := range map[string]string{
+		"'place'":       `SELECT max(n) FROM (SELECT max(place) FROM log UNION ALL SELECT max(place) FROM roster_log UNION ALL SELECT max(place) FROM archived_records WHERE agents=0) places (n)`,
+		"'agent_place'": `SELECT max(n) FROM (SELECT max(place) FROM agent_log UNION ALL SELECT max(place) FROM archived_records WHERE agents=1) places (n)`,
+		"pg_get_serial_sequence('sessions', 'id')":  `SELECT max(n) FROM (SELECT max(id) FROM sessions UNION ALL SELECT max(row) FROM archived) ids (n)`,
+		"pg_get_serial_sequence('llm_audit', 'id')": `SELECT max(id) FROM llm_audit`,
+	} {
+		if _, err := b.tx.Exec(ctx, `SELECT setval(`+sequence+`, n) FROM (`+newest+`) newest (n) WHERE n IS NOT NULL`); err != nil {
+			return err
+		}
+	}
+	return nil
+}
