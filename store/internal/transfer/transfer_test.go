@@ -1,6 +1,7 @@
 package transfer_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/internal/pgtest"
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -262,7 +264,17 @@ func TestThereAndBack(t *testing.T) {
 	}
 	epoch, err := w.s.Epoch(t.Context())
 	w.ok(err)
+	tally := func(s closable) []byte {
+		counted, err := stats.NewFollower(s, session.NewPrograms()).Of(t.Context(), w.m.Name())
+		w.ok(err)
+		return stats.Snapshot(w.m.Name(), 0, counted).Body
+	}
+	counted := tally(w.s)
 	for _, s := range []closable{there, next, back} {
+		if !bytes.Equal(tally(s), counted) {
+			t.Errorf("%T: decisions, archived ones among them, come to something else", s)
+		}
+		w.ok(stats.NewFollower(s, session.NewPrograms()).Keep(t.Context(), w.m.Name()))
 		if got, err := s.Epoch(t.Context()); err != nil || got != epoch {
 			t.Errorf("the epoch is %q (%v), want %q", got, err, epoch)
 		}
