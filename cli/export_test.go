@@ -33,9 +33,13 @@ func ExplainText(out io.Writer, e *explain.Explanation) error {
 // JSONLines are the types whose values --json prints, by the heading of the
 // section of docs/json.md that describes them.
 var JSONLines = map[string]any{
-	"The result":           api.Result{},
-	"`dialai sessions`":    session.Summary{},
-	"`dialai show`":        api.Session{},
+	"The result":        api.Result{},
+	"`dialai sessions`": session.Summary{},
+	"`dialai show`":     api.Session{},
+	"`dialai workers`":  session.WorkerInfo{},
+
+	"`dialai sessions --quarantined`": session.Quarantined{},
+
 	"The question":         questionLine{},
 	"`dialai inbox`":       runner.Question{},
 	"`dialai tick`":        runner.TickView{},
