@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/internal/graph"
+	"github.com/dialai/dialai/internal/pgtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -96,7 +97,7 @@ func TestMain(m *testing.M) {
 	if programs, err = os.MkdirTemp("", "dialai"); err != nil {
 		panic(err)
 	}
-	code := m.Run()
+	code := pgtest.Main(m)
 	os.RemoveAll(programs)
 	os.Exit(code)
 }

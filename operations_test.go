@@ -198,10 +198,10 @@ func checkStatic(t *testing.T, binary string) {
 }
 
 // serveAsImage starts a server and returns its address.
-func serveAsImage(t *testing.T, binary string, args []string) string {
+func serveAsImage(t *testing.T, binary string, args []string, env ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env = append(os.Environ(), "DIALAI_API_TOKEN=a-secret-that-is-long-enough", "HOME="+t.TempDir())
+	cmd.Env = append(append(os.Environ(), "DIALAI_API_TOKEN=a-secret-that-is-long-enough", "HOME="+t.TempDir()), env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
