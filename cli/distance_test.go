@@ -77,7 +77,7 @@ type offer struct {
 
 // atDistance runs dialai with --server if the environment says so, and returns its exit code.
 // What is printed for that server is put as it is here, so that the expectations are the same.
-func atDistance() (code int, done bool) {
+func atDistance(run func(args []string) int) (code int, done bool) {
 	servers := os.Getenv(atServer)
 	if servers == "" || len(os.Args) < 2 || slices.Contains([]string{"--version", "--help", "serve"}, os.Args[1]) {
 		return 0, false
@@ -114,15 +114,13 @@ func atDistance() (code int, done bool) {
 		panic(at.Err)
 	}
 	words := []string{"--server=" + at.URL, "--key-file=" + filepath.Join(filepath.Dir(path), "server-key")}
-	return runFor(slices.Insert(args, 1, words...), at.URL, store), true
+	return runFor(run, slices.Insert(args, 1, words...), at.URL, store), true
 }
 
 // runFor runs dialai with its output as it is of a store here, and returns the exit code.
-func runFor(args []string, server, store string) int {
-	program := exec.Command(os.Args[0], args...) //nolint:gosec // it is this one
+func runFor(run func(args []string) int, args []string, server, store string) (code int) {
 	var out, errs bytes.Buffer
-	program.Stdin, program.Stdout, program.Stderr = os.Stdin, &out, &errs
-	err := program.Run()
+	captured(&os.Stdout, &out, func() { captured(&os.Stderr, &errs, func() { code = run(args) }) })
 	here := ""
 	if store != "" {
 		here = " --store " + render.Quote(store)
@@ -137,13 +135,25 @@ func runFor(args []string, server, store string) int {
 		}
 		s.to.Write(subjectAtServer.ReplaceAll(text, []byte("${1}local:server$2")))
 	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
-	}
+	return code
+}
+
+// captured has into have what is written to a file of this process while do runs.
+func captured(file **os.File, into *bytes.Buffer, do func()) {
+	r, w, err := os.Pipe()
 	if err != nil {
 		panic(err)
 	}
-	return 0
+	was, read := *file, make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = into.ReadFrom(r) // up to the end, which is ours
+	}()
+	*file = w
+	do()
+	*file = was
+	w.Close()
+	<-read
 }
 
 // subjectAtServer matches as whom a server knows whoever has the key of the computer.

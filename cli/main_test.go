@@ -32,10 +32,11 @@ func TestMain(m *testing.M) {
 	}
 	program := func(registry strategies.Registry) func() {
 		return func() {
-			if code, done := atDistance(); done {
+			run := func(args []string) int { return cli.Main(context.Background(), registry, args) }
+			if code, done := atDistance(run); done {
 				os.Exit(code)
 			}
-			os.Exit(cli.Main(context.Background(), registry, os.Args[1:]))
+			os.Exit(run(os.Args[1:]))
 		}
 	}
 	testscript.Main(withPostgres{m}, map[string]func(){

@@ -39,7 +39,8 @@ type Page struct {
 	problems []string
 	expected []string
 	bodies   map[network.RequestID]*body
-	reading  sync.WaitGroup
+	reading  int       // bodies; not a WaitGroup, since more may begin while somebody waits
+	read     sync.Cond // of mu: reading has become 0
 }
 
 // A body is an answer to a page.
@@ -86,8 +87,9 @@ func (s *Server) open(in context.Context, who, path, script string, options ...c
 	s.Helper()
 	ctx, end := chromedp.NewContext(in, options...)
 	p := &Page{TB: s.TB, server: s, ctx: ctx, bodies: map[network.RequestID]*body{}}
+	p.read.L = &p.mu
 	s.Cleanup(func() {
-		p.reading.Wait()
+		p.readAll()
 		end()
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -169,15 +171,28 @@ func (p *Page) hear(event any) {
 		}
 	case *network.EventLoadingFinished:
 		if at := p.bodies[e.RequestID]; at != nil {
-			p.reading.Go(func() {
+			p.reading++
+			go func() {
 				got, err := chromedp.Call(p.ctx, network.GetResponseBody, network.GetResponseBodyParams{RequestID: e.RequestID})
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				if err == nil {
 					at.text = string(got.Body)
 				}
-			})
+				if p.reading--; p.reading == 0 {
+					p.read.Broadcast()
+				}
+			}()
 		}
+	}
+}
+
+// readAll waits until all bodies are read.
+func (p *Page) readAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.reading > 0 {
+		p.read.Wait()
 	}
 }
 
@@ -201,7 +216,7 @@ func (p *Page) Expect(answers ...string) {
 // worker has passed on.
 func (p *Page) Heard() string {
 	p.Helper()
-	p.reading.Wait()
+	p.readAll()
 	worker := Eval[string](p, `JSON.stringify(globalThis.heard)`)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -437,7 +452,7 @@ func (p *Page) Path() string {
 // Close closes the tab, as somebody does.
 func (p *Page) Close() {
 	p.Helper()
-	p.reading.Wait()
+	p.readAll()
 	if err := chromedp.Cancel(p.ctx); err != nil {
 		p.Fatal(err)
 	}
