@@ -13,7 +13,7 @@ help: ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 test: ## run every test (this is README's command)
-	go test ./...
+	go test -timeout 30m ./...
 
 # What the root package, e2e and desk test are programs that are built without the detector, or a
 # browser, and internal/trust and internal/graph are arithmetic: they have no goroutine.
