@@ -250,6 +250,9 @@ func TestStrays(t *testing.T) {
 // TestMissingMigration: a migration that a store has not seen is applied, whatever came after it.
 func TestMissingMigration(t *testing.T) {
 	address := pgtest.Database(t)
+	if _, err := postgres.Migrate(t.Context(), address); err != nil {
+		t.Fatal(err)
+	}
 	s, m := open(t, address, postgres.Options{}), parse(t)
 	begin(t, m, s)
 	exec(t, address, `DROP TABLE dialai.work; ALTER TABLE dialai.owners DROP COLUMN works; DELETE FROM dialai.goose_db_version WHERE version_id=3;
