@@ -20,7 +20,7 @@ import (
 // What was said in a session that is erased, each word in one place.
 var said = []string{"wordmeta", "wordsubject", "wordproposal", "wordreason", "wordruling", "wordnote", "wordaudit", "wordanswer", "wordagent", "wordfork"}
 
-const talking = `{ "machineName": "talking", "initialState": "a", "goalState": "z", "subject": "metaJson.about",
+const talking = `{ "machineName": "talking", "initialState": "a", "goalState": "z", "subject": "= data.about",
 	"input": { "properties": { "about": { "type": "string" } } },
 	"states": { "a": { "prompt": "On?", "transitions": { "on": "a", "stop": "z" } }, "z": {} },
 	"specialists": [ { "role": "proposer", "specialistId": "h", "isHuman": true }, { "role": "proposer", "specialistId": "p", "isHuman": true }, { "role": "arbiter", "specialistId": "x" } ] }`
@@ -276,7 +276,7 @@ func TestEraseInterrupted(t *testing.T) {
 			}
 		})
 		a.whole(a.path)
-		if left := a.column(`SELECT count(*) || group_concat(unpacked(events)) FROM log, erasing`); left != "0" && left != "" {
+		if left := a.column(`SELECT count(*) FROM erasing`); left != "0" {
 			t.Errorf("step %d: it is not done: %s", stop, left)
 		}
 		if texts := a.column(`SELECT group_concat(unpacked(events)) FROM log`); strings.Contains(texts, "wordruling") {
@@ -317,8 +317,8 @@ func TestEraseTampered(t *testing.T) {
 				if kind == "" {
 					kind = "TEXT"
 				}
-				a.exec(fmt.Sprintf(`UPDATE %s SET %s=CAST(substr(CAST(%[2]s AS TEXT), 1, %d) || CASE substr(CAST(%[2]s AS TEXT), %d, 1) WHEN 'e' THEN 'f' ELSE 'e' END || substr(CAST(%[2]s AS TEXT), %d) AS %s) WHERE id=%s`,
-					table.name, table.column, at-1, at, at+1, kind, place))
+				a.exec(fmt.Sprintf(`UPDATE %[1]s SET %[2]s=CAST(substr(CAST(%[2]s AS TEXT), 1, %[3]d-1) || CASE substr(CAST(%[2]s AS TEXT), %[3]d, 1) WHEN 'e' THEN 'f' ELSE 'e' END || substr(CAST(%[2]s AS TEXT), %[3]d+1) AS %[4]s) WHERE id=%[5]s`,
+					table.name, table.column, at, kind, place))
 				found(fmt.Sprintf("byte %d of %s %s", at, table.name, place))
 			}
 			a.exec(fmt.Sprintf(`UPDATE %s SET hash=CAST(x'00' || substr(hash, 2) AS BLOB) WHERE id=%s`, table.name, place))
