@@ -24,8 +24,8 @@ import (
 // and what streams of events resume from and are told, and callbacks are about; and what jobs are asked for and come to;
 // and tenants, and where tokens may go; and the log of what agents do about sessions; and those by
 // which people sign in with a browser; and by what an agent's prompts are judged and answered; and
-// those by which several processes share the sessions of a store.
-const maxNames = 1339
+// those by which several processes share the sessions of a store; and those by which payloads are erased.
+const maxNames = 1361
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{

@@ -349,3 +349,51 @@ func TestEraseTampered(t *testing.T) {
 	}
 	a.whole(a.path)
 }
+
+// TestEraseRemembered: what a server keeps of an erased session goes, what it keeps of others stays.
+func TestEraseRemembered(t *testing.T) {
+	a, id, fork := spoken(t, true)
+	path := store.ControlPath(a.path)
+	c, err := store.OpenControl(a.ctx, path, store.SQLiteOptions{})
+	a.ok(err)
+	a.ok(c.Close())
+	db := openRaw(t, path)
+	const webhook = `INSERT INTO deliveries (delivery_id, webhook, type, body, created_at, next_at) VALUES (?, 1, 'x', ?, 1, 1)`
+	exec := func(query string, args ...any) {
+		t.Helper()
+		_, err := db.Exec(query, args...)
+		a.ok(err)
+	}
+	for i, of := range []string{id.String(), fork.String(), a.ids[0].String()} {
+		exec(`INSERT INTO receipts (key, body, at, process, turn, status, location, answer) VALUES (?, x'01', 1, 'p', 1, 201, ?, NULL)`, []byte{byte(i)}, "/v1/sessions/"+of)
+		exec(`INSERT INTO receipts (key, body, at, process, turn, status, answer) VALUES (?, x'01', 1, 'p', 1, 200, ?)`, []byte{byte(i), 1}, []byte(`{"id":"`+of+`","reasoning":"wordruling"}`))
+		exec(webhook, fmt.Sprint("d", i), `{"sessionId":"`+of+`","text":"wordproposal"}`)
+		exec(`INSERT INTO results (job, result, finding) VALUES (?, ?, NULL)`, i+1, []byte("session "+of+" wordreason"))
+		exec(`INSERT INTO claims (tenant, question_id, subject, specialist_id, at, expires_at, note) VALUES ('', ?, 's', 'h', 1, 2, 'wordnote')`, of+".round")
+	}
+	exec(`INSERT INTO receipts (key, body, at, process, turn) VALUES (x'09', x'01', 1, 'p', 1)`) // begun
+	a.ok(db.Close())
+	count := func() (n int) {
+		db := openRaw(t, path)
+		defer db.Close()
+		a.ok(db.QueryRow(`SELECT (SELECT count(*) FROM receipts) + (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM results) + (SELECT count(*) FROM claims)`).Scan(&n))
+		return n
+	}
+	a.with(func(_ *runner.Runner, s *store.SQLite) {
+		may, err := s.Erasable(a.ctx, eraseOf(id))
+		if a.ok(err); may.Remembered != 10 || count() != 16 {
+			t.Errorf("it would delete %d of %d rows", may.Remembered, count())
+		}
+		done, err := s.Erase(a.ctx, eraseOf(id))
+		if a.ok(err); done.Remembered != 10 || count() != 6 {
+			t.Errorf("it has deleted %d rows, and left %d", done.Remembered, count())
+		}
+	})
+	data, err := os.ReadFile(path)
+	a.ok(err)
+	for _, gone := range []string{id.String(), fork.String()} {
+		if bytes.Contains(data, []byte(gone)) {
+			t.Errorf("%s is still named in the file", gone)
+		}
+	}
+}
