@@ -197,6 +197,14 @@ func TestErase(t *testing.T) {
 // looking.
 func TestEraseRefused(t *testing.T) {
 	a, id, fork := spoken(t, false)
+	a.with(func(r *runner.Runner, _ *store.SQLite) { // one of the fork has ended, and would come first
+		forked, err := r.Fork(a.ctx, fork, runner.Forking{})
+		a.ok(err)
+		_, err = r.Step(a.ctx, forked.ID)
+		a.ok(err)
+		_, err = r.Decide(a.ctx, runner.Ruling{SessionID: forked.ID, RoundID: runner.CurrentRound, SpecialistID: "h", TransitionName: "stop", Reasoning: "x"})
+		a.ok(err)
+	})
 	dump := a.dump()
 	with := func(what string, o store.EraseOptions, wrong func(err error) bool) {
 		t.Helper()
@@ -226,7 +234,7 @@ func TestEraseRefused(t *testing.T) {
 	dump = a.dump()
 	a.with(func(_ *runner.Runner, s *store.SQLite) {
 		may, err := s.Erasable(a.ctx, eraseOf(id))
-		if a.ok(err); len(may.Sessions) != 2 {
+		if a.ok(err); len(may.Sessions) != 3 {
 			t.Errorf("it would erase %+v", may)
 		}
 	})
