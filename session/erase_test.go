@@ -17,7 +17,7 @@ func payloads(v any, inside bool, texts map[string]bool) {
 			switch name {
 			case "explanation", "lesson", "outcome", "held", "sessionId", "specialistId", "states", "transitionName", "currentState", "machineName", "createdAt": // what was learned, and names
 				continue
-			case "metaJson", "reasoning", "note", "reason", "message", "reply", "notices", "toolCalls", "context", "dueError", "data":
+			case "metaJson", "reasoning", "note", "reason", "message", "reply", "notices", "toolCalls", "context", "dueError":
 				payloads(x, true, texts)
 			default:
 				payloads(x, inside, texts)
