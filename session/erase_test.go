@@ -28,7 +28,7 @@ func payloads(v any, inside bool, texts map[string]bool) {
 			payloads(x, inside, texts)
 		}
 	case string:
-		if inside && len(v) > 8 {
+		if inside && len(v) > 8 && !(len(v) == 24 && v[10] == 'T') { // a time is elsewhere as well
 			texts[v] = true
 		}
 	}
