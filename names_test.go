@@ -25,8 +25,8 @@ import (
 // and tenants, and where tokens may go; and the log of what agents do about sessions; and those by
 // which people sign in with a browser; and by what an agent's prompts are judged and answered; and
 // those by which several processes share the sessions of a store, and a server what it remembers, and by which stores
-// are copied.
-const maxNames = 1348
+// are copied; and those by which payloads are erased.
+const maxNames = 1361
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{

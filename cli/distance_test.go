@@ -44,6 +44,7 @@ var notAtServer = map[string]string{
 	"check":        "it judges steps by a file of guards, and has no store",
 	"distance":     "it is about --server itself, and runs there already",
 	"gone":         "it is about the memory store, which ends with its process",
+	"erase":        "a store is erased where it is",
 	"graph_output": "it draws files only",
 	"guard_demo":   "it has no store",
 	"guards_lint":  "it reads files only",

@@ -53,7 +53,7 @@ that, or start it with --drive off.`,
 	}
 	rebuild.Flags().BoolVar(&job.AcceptCut, "accept-cut", false, "take logs as they are even if their end was cut off")
 	rebuild.Flags().BoolVar(&job.Repack, "repack", false, "pack the events that a store with pack=off has kept as JSON")
-	cmd.AddCommand(a.storeArchiveCommand(), a.storeBackupCommand(), a.storeCopyCommand(), a.storeHeadCommand(), rebuild, a.storeRestoreCommand(), a.storeStatusCommand(), a.storeVerifyCommand())
+	cmd.AddCommand(a.storeArchiveCommand(), a.storeBackupCommand(), a.storeCopyCommand(), a.storeEraseCommand(), a.storeHeadCommand(), rebuild, a.storeRestoreCommand(), a.storeStatusCommand(), a.storeVerifyCommand())
 	return cmd
 }
 

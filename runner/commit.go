@@ -65,6 +65,9 @@ func (t *commit) write(ctx context.Context) (*session.Session, error) {
 	if t.overdrawn != nil {
 		return nil, fmt.Errorf("session %s: %w", t.now.ID, t.overdrawn)
 	}
+	if t.before.Erased() && t.now.Status.Live() {
+		return nil, gone(t.now.ID)
+	}
 	c := &t.change
 	*c = session.Change{Before: t.before, After: session.Freeze(&t.now, &t.open), First: t.before.Sequence + 1, Events: t.events, Roster: t.roster}
 	if err := t.r.commitTraced(ctx, c); err != nil {
@@ -73,4 +76,9 @@ func (t *commit) write(ctx context.Context) (*session.Session, error) {
 	t.r.ended(c.After)
 	t.r.announce(c)
 	return c.After, nil
+}
+
+// gone refuses to go on with a session out of which payloads were erased: nobody could be asked about it.
+func gone(id specialist.SessionID) error {
+	return refuse(ErrNotRunning, "erased", "what was said in session %s was erased: nothing goes on from there", id)
 }

@@ -37,6 +37,12 @@ func (r *Runner) Fork(ctx context.Context, id specialist.SessionID, o Forking) (
 	} else if err := r.unknown(ctx, o.ID); err != nil {
 		return nil, err
 	}
+	switch s, err := r.load(ctx, id); {
+	case err != nil:
+		return nil, err
+	case s.Erased():
+		return nil, gone(id)
+	}
 	k, err := r.readUpTo(ctx, id, o.At)
 	if err != nil {
 		return nil, err

@@ -108,7 +108,9 @@ func (f *folds) add(ctx context.Context, e *entry) error {
 		}
 		f.sessions.Put(e.session, at)
 	}
-	e.record.Prev, e.record.Hash = at.hash, session.Chain(at.hash, e.session.String(), e.record.Events)
+	if e.record.Prev = at.hash; e.record.Hash == (session.Hash{}) {
+		e.record.Hash = session.Chain(at.hash, e.session.String(), e.record.Events)
+	}
 	at.hash = e.record.Hash
 	if e.record.First > 1 {
 		e.round, e.before = at.Current.Round, standingOf(at.Session())
@@ -131,7 +133,7 @@ func readPage(ctx context.Context, from session.Store, read *folds, at place) ([
 		return nil, err
 	}
 	logs, err := collect(from.Log(ctx, "", at.log), func(l session.LogEntry) *entry {
-		return &entry{at: place{log: l.Place}, machine: l.MachineName, session: l.Session, record: session.StoredRecord{First: l.First, Events: bytes.Clone(l.Events)}}
+		return &entry{at: place{log: l.Place}, machine: l.MachineName, session: l.Session, record: session.StoredRecord{First: l.First, Events: bytes.Clone(l.Events), Hash: l.Hash}}
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@
 //	fold.go, opening.go       what it makes of a session
 //	account*.go               what each ask costs, settled once
 //	rulings.go, review.go     what humans say, before and after a round is closed
+//	erase.go                  how payloads are taken out of what is stored
 //	withheld*.go, digest.go   what who may see, and what a ruling is about
 //	program*.go, roster*.go   the compiled machine, and who was registered for it
 //	agent_log.go              what agents did about it, in a log beside its own

@@ -292,6 +292,7 @@ const (
 	KindRevealed    = "revealed"
 	KindResumed     = "resumed"
 	KindEnded       = "ended"
+	KindErased      = "erased"
 )
 
 func (*Created) Kind() string     { return KindCreated }
@@ -315,6 +316,7 @@ func (*Reminded) Kind() string    { return KindReminded }
 func (*Revealed) Kind() string    { return KindRevealed }
 func (*Resumed) Kind() string     { return KindResumed }
 func (*Ended) Kind() string       { return KindEnded }
+func (*Erased) Kind() string      { return KindErased }
 
 // Codes that events and results carry beside those of arbiters and guards.
 const (

@@ -94,6 +94,8 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 	case *Ended:
 		s.Status, s.outcome = d.Status, &Outcome{d.Code, d.Reason, e.At}
 		o.closeAsks(s)
+	case *Erased:
+		applyErased(s)
 	case *Learned: // trust is a fold of its own
 		if d.Held != nil {
 			s.await(&Review{Kind: SecondLook, Key: s.last.Key(s.ID), State: s.last.Transition.From, Since: e.At, Outcome: d.Held})

@@ -193,6 +193,8 @@ func newData(kind string) Data {
 		return &Resumed{}
 	case KindEnded:
 		return &Ended{}
+	case KindErased:
+		return &Erased{}
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (k *Forker) keep(r Raw, d Data) {
 		if d.Attempt == 0 {
 			k.round = len(k.kept)
 		}
-	case *Learned, *Reviewed, *Retracted, *Adopted, *Revealed:
+	case *Learned, *Reviewed, *Retracted, *Adopted, *Revealed, *Erased:
 		return
 	case *Ruled:
 		e.fromRulings = true

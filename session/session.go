@@ -43,6 +43,7 @@ type Session struct {
 	last    *Executed    // the newest of the history, which is a list
 	guard   *guard.State // nil until there is something to remember
 	owing   *debt        // asks of closed rounds of which nobody has said yet what they cost; a list
+	erased  bool         // payloads were taken out of it
 	reviews []*Review    // of closed rounds, the oldest first; never changed in place
 	facts   *caseFacts   // nil if the machine says nothing of data
 	timing  *timing      // nil if the present state may take as long as it likes

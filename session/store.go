@@ -155,6 +155,9 @@ type LogEntry struct {
 	MachineName string
 	First       int64  // sequence number of its first event
 	Events      []byte // a JSON array; valid until the next entry is yielded
+	// Hash is that of the record, where the store knows it: of one out of which payloads were erased its
+	// bytes do not give it. It is zero where it follows from the bytes.
+	Hash Hash
 }
 
 // A RosterEntry is one record of the log of a machine name, and its place among those of all

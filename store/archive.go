@@ -318,9 +318,9 @@ func copySessions(ctx context.Context, conn *sql.Conn, rows string) error {
 			WHERE d.machine IN (SELECT machine FROM live.sessions WHERE id IN ` + chosen + `) ORDER BY d.id ON CONFLICT DO NOTHING`,
 		`INSERT INTO log (id, session, first, decides, at, events, hash) SELECT l.id, l.session, l.first, m.id, l.at, l.events, l.hash
 			FROM json_each(?1) c CROSS JOIN live.log l ON l.session=c.value LEFT JOIN live.machines n ON n.id=l.decides LEFT JOIN machines m ON m.machine_name=n.machine_name
-			WHERE true ON CONFLICT DO NOTHING`,
+			WHERE true ON CONFLICT (id) DO UPDATE SET events=excluded.events`, // it may have been erased since it was copied
 		`INSERT INTO agent_log (id, session, seq, event, hash) SELECT a.id, a.session, a.seq, a.event, a.hash FROM json_each(?1) c CROSS JOIN live.agent_log a ON a.session=c.value
-			WHERE true ON CONFLICT DO NOTHING`,
+			WHERE true ON CONFLICT (id) DO UPDATE SET event=excluded.event`,
 	} {
 		if _, err := conn.ExecContext(ctx, query, rows); err != nil {
 			return err

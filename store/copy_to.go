@@ -139,7 +139,9 @@ func (a *adding) add(part transfer.Part, r *transfer.Row) {
 	case transfer.Agents:
 		a.agent(r)
 	case transfer.Audit:
-		a.head = session.Chain(a.head, r.Of, r.Body)
+		if a.head = session.Chain(a.head, r.Of, r.Body); r.Hash != nil {
+			copy(a.head[:], r.Hash) // of an entry that was erased it is another one
+		}
 		a.exec(`INSERT INTO llm_audit (id, session_id, entry, hash) VALUES (?,?,?,?)`, a.next(r), r.Of, text(r.Body), a.head[:])
 	case transfer.Gaps:
 		a.exec(`INSERT OR REPLACE INTO gaps (place, last) VALUES (?,?)`, r.Place, r.First)

@@ -164,3 +164,9 @@ func (s *SQLite) InsertLessons(n int, lesson func(i int) trust.Lesson) error {
 		return nil
 	}})
 }
+
+// After has f called after each step.
+func (o EraseOptions) After(f func(step string) error) EraseOptions {
+	o.after = f
+	return o
+}

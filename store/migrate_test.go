@@ -25,9 +25,9 @@ func TestUpgrade(t *testing.T) {
 		CREATE UNIQUE INDEX log_session ON log (session, first); CREATE INDEX log_decides ON log (decides, id) WHERE decides IS NOT NULL;
 		INSERT INTO log SELECT id, session, first, decides, at, unpacked(events), coalesce((SELECT hash FROM packed p WHERE p.session=packed.session AND p.first<packed.first ORDER BY p.first DESC LIMIT 1), zeroblob(32)), hash FROM packed;
 		DROP TABLE packed;
-		DROP TABLE agent_log; DROP TABLE ledger_snapshots; DROP TABLE migrations; DROP TABLE gaps; DROP TABLE archived; DROP TABLE archived_records; DROP TABLE copying; DROP TABLE copied; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DROP INDEX sessions_status; DROP INDEX sessions_machine; DROP INDEX sessions_state; DROP INDEX sessions_code; DROP INDEX sessions_subject; DROP INDEX sessions_due; DROP INDEX sessions_timer; DROP INDEX sessions_awake; DROP INDEX sessions_started; ALTER TABLE sessions DROP COLUMN started_by; ALTER TABLE sessions DROP COLUMN due_at; ALTER TABLE sessions DROP COLUMN timer_at; ALTER TABLE sessions DROP COLUMN subject; CREATE INDEX sessions_live ON sessions (id) WHERE status IN ('running', 'needs_human'); DELETE FROM goose_db_version WHERE version_id>3`)
+		DROP TABLE erasing; DROP TABLE copying; DROP TABLE copied; DROP TABLE agent_log; DROP TABLE ledger_snapshots; DROP TABLE migrations; DROP TABLE gaps; DROP TABLE archived; DROP TABLE archived_records; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DROP INDEX sessions_status; DROP INDEX sessions_machine; DROP INDEX sessions_state; DROP INDEX sessions_code; DROP INDEX sessions_subject; DROP INDEX sessions_due; DROP INDEX sessions_timer; DROP INDEX sessions_awake; DROP INDEX sessions_started; ALTER TABLE sessions DROP COLUMN started_by; ALTER TABLE sessions DROP COLUMN due_at; ALTER TABLE sessions DROP COLUMN timer_at; ALTER TABLE sessions DROP COLUMN subject; CREATE INDEX sessions_live ON sessions (id) WHERE status IN ('running', 'needs_human'); DELETE FROM goose_db_version WHERE version_id>3`)
 	names, err := store.Migrate(a.ctx, a.path, store.SQLiteOptions{})
-	if a.ok(err); len(names) != 12 || !strings.Contains(names[0], "0004") {
+	if a.ok(err); len(names) != 13 || !strings.Contains(names[0], "0004") {
 		t.Errorf("applied were %v", names)
 	}
 	a.with(func(r *runner.Runner, s *store.SQLite) {

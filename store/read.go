@@ -190,13 +190,13 @@ func (s *SQLite) rowAt(ctx context.Context, id specialist.SessionID) (row int64,
 // Log implements [session.HistoryStore].
 func (s *SQLite) Log(ctx context.Context, machineName string, after int64) iter.Seq2[session.LogEntry, error] {
 	return func(yield func(session.LogEntry, error) bool) {
-		var id, events sql.RawBytes
+		var id, events, hash sql.RawBytes
 		var e session.LogEntry
 		var buffer []byte
-		for err := range scan(s.read.QueryContext(ctx, `SELECT l.id, s.session_id, m.machine_name, l.first, l.events FROM log l CROSS JOIN sessions s ON s.id=l.session
+		for err := range scan(s.read.QueryContext(ctx, `SELECT l.id, s.session_id, m.machine_name, l.first, l.events, l.hash FROM log l CROSS JOIN sessions s ON s.id=l.session
 			CROSS JOIN machines m ON m.id=s.machine WHERE l.id>?2 AND (?1='' OR m.machine_name=?1) ORDER BY l.id`, machineName, after)).
-			into(&e.Place, &id, &e.MachineName, &e.First, &events) {
-			if err == nil {
+			into(&e.Place, &id, &e.MachineName, &e.First, &events, &hash) {
+			if copy(e.Hash[:], hash); err == nil {
 				if e.Session, err = session.ParseID(string(id)); err == nil {
 					e.Events, err = fold.Unpack(buffer, events, e.First)
 					buffer = e.Events

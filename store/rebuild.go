@@ -217,6 +217,7 @@ func (b *rebuild) copyTables() {
 	b.exec(`INSERT INTO fresh.archived SELECT * FROM main.archived`)
 	b.exec(`INSERT INTO fresh.copying SELECT * FROM main.copying`)
 	b.exec(`INSERT INTO fresh.copied SELECT * FROM main.copied`)
+	b.exec(`INSERT INTO fresh.erasing SELECT * FROM main.erasing`)
 }
 
 // repack packs the events that were copied as JSON.

@@ -181,7 +181,10 @@ type audit struct {
 	learned     map[string]int64            // records that taught something, by machine name
 	exemplars   []placedExemplar
 	lessons     map[int64]string // by log row, as they are stored
-	beside      map[int64]beside // what stands beside events and is wrong, by log row
+	// What the logs say of entries out of which payloads were taken.
+	erasedAudit  map[string][]string        // sums in their order, by session
+	erasedAgents map[int64]map[int64]string // sums by seq, by sessions.id
+	beside       map[int64]beside           // what stands beside events and is wrong, by log row
 
 	proof  snapshots.Proof
 	taught map[int64][]projection.Taught // what follows from each log, by sessions.id; nil if nobody asks
@@ -203,6 +206,7 @@ func newAudit(r reader, programs *session.Programs, tails bool) *audit {
 		reader: r, programs: programs, tails: tails, found: map[Kind]*Difference{}, definitions: map[string]storedDefinition{},
 		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]foldedSession{}, taken: map[int64]string{}, began: map[int64]int64{},
 		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, lessons: map[int64]string{}, beside: map[int64]beside{},
+		erasedAudit: map[string][]string{}, erasedAgents: map[int64]map[int64]string{},
 		progress: func(int64, int64) {},
 	}
 }

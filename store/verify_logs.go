@@ -7,12 +7,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/fold"
 	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
 	"github.com/dialai/dialai/store/internal/snapshots"
@@ -195,6 +197,8 @@ type folding struct {
 	sequence int64
 	head     session.Hash
 	bad      *Difference
+	erased   fold.Erased
+	proven   map[int64]bool // records that gave no hash and were proven so, by their first events
 }
 
 func (a *audit) open(row int64) *folding {
@@ -207,10 +211,37 @@ func (a *audit) open(row int64) *folding {
 	}
 	paid := newBills()
 	f := &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: paid.follow}, spend: paid, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
+	f.erased.Records, f.proven = func() iter.Seq2[session.StoredRecord, error] { return a.logRows(context.Background(), row, 0) }, map[int64]bool{}
 	if a.taught != nil || a.proof.Counts() {
 		f.watch = stats.On(f.Folder)
 	}
 	return f
+}
+
+// provenErased reports whether an event behind a record says that payloads were taken out of it, and
+// that it is what was left.
+func (f *folding) provenErased(r *logRow, first int64) bool {
+	record := session.StoredRecord{First: first, Events: r.events}
+	copy(record.Hash[:], r.hash)
+	f.erased.Stream = f.stream
+	f.proven[first] = f.erased.Proves(&record)
+	return f.proven[first]
+}
+
+// restored takes in an event erased, and returns which record has the payloads that it says are gone; 0 for none.
+func (f *folding) restored(d *session.Erased) int64 {
+	for _, one := range d.Records {
+		if !f.proven[one.Seq] {
+			return one.Seq
+		}
+	}
+	for _, one := range d.Agents {
+		if f.a.erasedAgents[f.row] == nil {
+			f.a.erasedAgents[f.row] = map[int64]string{}
+		}
+		f.a.erasedAgents[f.row][one.Seq] = one.Sum
+	}
+	return 0
 }
 
 // close keeps what a log says of its session.
@@ -250,7 +281,7 @@ func (f *folding) add(r *logRow) *Difference {
 	if unreadable != nil {
 		return bad("it cannot be read: %v", unreadable)
 	}
-	if hash := session.Chain(f.head, f.stream, r.events); string(r.hash) != string(hash[:]) {
+	if hash := session.Chain(f.head, f.stream, r.events); string(r.hash) != string(hash[:]) && !f.provenErased(r, want.first) {
 		if r.first != want.first {
 			return bad("it does not follow from the record before: one was removed or altered")
 		}
@@ -262,6 +293,13 @@ func (f *folding) add(r *logRow) *Difference {
 	}
 	if copy(f.head[:], r.hash); f.sequence == 0 {
 		f.machine = f.Session().Machine().Name()
+	}
+	for _, e := range events {
+		if d, ok := e.Data.(*session.Erased); ok {
+			if seq := f.restored(d); seq != 0 {
+				return bad("the record at event %d was erased, and is as it was before: it was put back", seq)
+			}
+		}
 	}
 	f.sequence += int64(len(events))
 	want.at = int64(events[len(events)-1].At)
@@ -301,15 +339,18 @@ func (f *folding) learn(place int64, events []session.Event, want *beside) {
 		}
 	}
 	if ok {
-		a.teach(name, &t)
+		a.teach(name, f.stream, &t)
 		if a.taught != nil {
 			a.taught[f.row] = append(a.taught[f.row], t)
 		}
 	}
 }
 
-// teach keeps what follows from a record of a machine beside its session.
-func (a *audit) teach(name string, t *projection.Taught) {
+// teach keeps what follows from a record of a session of a machine beside the session.
+func (a *audit) teach(name, sessionID string, t *projection.Taught) {
+	if len(t.Erased) > 0 {
+		a.erasedAudit[sessionID] = append(a.erasedAudit[sessionID], t.Erased...)
+	}
 	if t.Lesson != nil {
 		a.lessons[t.Place] = string(t.Lesson)
 	}
@@ -317,7 +358,7 @@ func (a *audit) teach(name string, t *projection.Taught) {
 		a.learned[name]++
 		a.tallies[name] = a.tallies[name].With(t.Comparisons...)
 	}
-	if t.Exemplar != "" {
+	if t.State != "" {
 		a.exemplars = append(a.exemplars, placedExemplar{t.Place, projection.Exemplar{Machine: name, State: t.State, Text: t.Exemplar}})
 	}
 	if t.Retracted != "" {
@@ -393,7 +434,7 @@ func (a *audit) readArchived(ctx context.Context) error {
 		}
 		for i := range list {
 			t := &list[i]
-			a.teach(a.machines[machine], t)
+			a.teach(a.machines[machine], id, t)
 			if t.Stats == nil {
 				continue
 			}

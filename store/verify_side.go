@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/dialai/dialai/session"
 )
@@ -42,12 +44,17 @@ func (a *audit) checkAudit(ctx context.Context) error {
 	var id, n int64
 	var sessionID string
 	var entry, hash []byte
-	return each(a.all(ctx, "llm_audit", []string{"session_id", "entry", "hash"}, []any{&id, &sessionID, &entry, &hash}), func() error {
+	erased := maps.Clone(a.erasedAudit)
+	err := each(a.all(ctx, "llm_audit", []string{"session_id", "entry", "hash"}, []any{&id, &sessionID, &entry, &hash}), func() error {
 		n++
 		var said struct {
 			SessionID string `json:"sessionId"`
 		}
 		prev = session.Chain(prev, sessionID, entry)
+		if sums := erased[sessionID]; len(sums) > 0 && string(hash) != string(prev[:]) && sums[0] == erasedSum(hash, sessionID, entry) {
+			erased[sessionID] = sums[1:]
+			copy(prev[:], hash)
+		}
 		switch err := json.Unmarshal(entry, &said); {
 		case id != n:
 			return differs(inAudit, "llm_audit", "entry %d follows entry %d: one was removed", id, n-1)
@@ -60,6 +67,22 @@ func (a *audit) checkAudit(ctx context.Context) error {
 		}
 		return nil
 	})
+	if err != nil || a.damaged() { // else a log that could not be read says what was erased
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(erased)) {
+		if len(erased[id]) > 0 {
+			return differs(inAudit, "llm_audit", "an entry of session %s was erased, and is as it was before, or gone", id)
+		}
+	}
+	return nil
+}
+
+// erasedSum is [session.ErasedSum] for a hash as it is stored.
+func erasedSum(hash []byte, stream string, now []byte) string {
+	var kept session.Hash
+	copy(kept[:], hash)
+	return session.ErasedSum(kept, stream, now)
 }
 
 // checkAgentLogs follows the chain of each session's agent_log. It comes after the logs
@@ -84,6 +107,12 @@ func (a *audit) checkAgentLogs(ctx context.Context) error {
 		want := heads[row]
 		if known {
 			want = session.Chain(want, session.AgentStream(of.ID), event)
+			if sum, listed := a.erasedAgents[row][seq]; listed {
+				if sum != erasedSum(hash, session.AgentStream(of.ID), event) {
+					return bad("it was erased, and is not what was left")
+				}
+				copy(want[:], hash)
+			}
 		} else {
 			copy(want[:], hash)
 		}

@@ -101,6 +101,11 @@ func (c *copied) Add(ctx context.Context, part transfer.Part, rows []transfer.Ro
 	if part == transfer.Gaps {
 		return nil
 	}
+	for i := range rows {
+		if rows[i].Erased {
+			return transfer.ErrErased
+		}
+	}
 	if part == transfer.Log {
 		if err := c.makePartitions(ctx, rows); err != nil {
 			return err

@@ -126,11 +126,14 @@ func AlignmentOf(machine string, b *trust.Book) (list []Alignment) {
 }
 
 // An Exemplar is a row of exemplars. Its text is empty if the ruling was taken back that it
-// is made of.
+// is made of, or erased.
 type Exemplar struct{ Machine, State, Text string }
 
 // ExemplarOf returns the row of an exemplar.
 func ExemplarOf(machine string, e *specialist.Exemplar) Exemplar {
+	if session.IsErased(e.Context) {
+		return Exemplar{machine, e.State, ""}
+	}
 	return Exemplar{machine, e.State, string(e.Append(nil))}
 }
 

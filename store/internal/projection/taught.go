@@ -19,6 +19,7 @@ type Taught struct {
 	Exemplar    string             `json:"exemplar,omitempty"`  // its text
 	Retracted   string             `json:"retracted,omitempty"` // how the text of an exemplar begins that is to be emptied
 	Counts      bool               `json:"counts,omitempty"`    // the machine's version of trust grows by one
+	Erased      []string           `json:"erased,omitempty"`    // sums of entries of the audit of models, as in [session.Erased]
 	Stats       []byte             `json:"stats,omitempty"`     // what it adds to the tally of its machine; for whoever has the log to fill in
 }
 
@@ -35,7 +36,12 @@ func TaughtBy(place int64, events []session.Event) (t Taught, ok bool) {
 	if d := follows.Retracted; d != nil {
 		t.Retracted = ExemplarPrefix(d.ExemplarID)
 	}
-	return t, t.Counts || t.Lesson != nil
+	for i := range events {
+		if d, ok := events[i].Data.(*session.Erased); ok {
+			t.Erased = append(t.Erased, d.Audit...)
+		}
+	}
+	return t, t.Counts || t.Lesson != nil || t.Erased != nil
 }
 
 // PackTaught encodes what followed from the log of a session.

@@ -61,6 +61,7 @@ type Row struct {
 	Body       []byte // as it is stored
 	Prev, Hash []byte // nil if there is none
 	Archive    string
+	Erased     bool // payloads were taken out of it, so that its hash is that of what it was; only its log proves it
 }
 
 // An Identity tells a store and its copies from all others.
@@ -135,6 +136,7 @@ var (
 	ErrOther   = &Refusal{"it is another store, and is not written over", "name a store that is empty or a file that does not exist"}
 	ErrCopied  = &Refusal{"it has a copy of that store already, or a part of one", "go on with --resume"}
 	ErrChanged = &Refusal{"it has records that the other store does not have: it was used since, or is no copy that dialai store copy has made", "copy to an empty store"}
+	ErrErased  = &Refusal{"it has sessions out of which payloads were erased, and a store in Postgres cannot prove those yet", "copy it to a file"}
 	ErrArchive = &Refusal{"what is copied is an archive, and those are kept in files", "name a file to copy it to"}
 )
 

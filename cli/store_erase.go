@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store"
+)
+
+func (a *app) storeEraseCommand() *cobra.Command {
+	var id, subject, note string
+	var dry bool
+	cmd := &cobra.Command{
+		Use: "erase (--session <id> | --subject <text>) --note <why>", Short: "Take what was said out of sessions that have ended",
+		Long: `Take the payloads out of a session that has ended, or out of all with a subject, and out
+of all forks of them: every text and every value that persons, models and programs have
+given, the subject, the exemplars made of them, the audit of models, what agents have
+logged, and what a server keeps of the sessions in the control file beside the store. In
+their place stand tags such as [erased 3f2a5b7c9d1e8f60], which tell equal texts of a
+session, and nothing else: their key is kept nowhere.
+
+What happened stays: states, times, costs, who decided, and all that was learned. Hashes
+of records stay too, and an event says what each is now, so dialai store verify goes on
+proving the store. Nothing goes on from an erased session.
+
+If one of the sessions lives, nothing is changed. Each session is one transaction; then
+the file is written anew, which needs as much room on the disk again. Interrupted, it is
+run again, and finishes. What is out of reach is printed. It is of a store in a file.`,
+		Example: `  dialai store erase --subject "Claim 4711" --note "request 12 of 2026" --dry-run
+  dialai store erase --session 3f2a --note "request 12 of 2026"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case a.Flags.Server != "":
+				return command.Usage("a store is erased where it is: run it there, without --server")
+			case a.PostgresAddress() != "":
+				return command.Usage("payloads cannot be erased in a store in Postgres yet")
+			case (id == "") == (subject == ""):
+				return command.Hinted(command.Usage("nothing says what is erased, or two things do"), "give --session, or --subject with the whole subject")
+			case strings.TrimSpace(note) == "":
+				return command.Hinted(command.Usage("nothing says why"), "give --note; it stays, so name nobody in it")
+			}
+			access := command.Writes
+			if dry {
+				access = command.Reads
+			}
+			return a.withStore(cmd.Context(), access, func(ctx context.Context, s *store.SQLite) error {
+				o := store.EraseOptions{Subject: subject, Note: note, Actor: command.LocalActor(), At: command.Now(), Programs: session.NewPrograms()}
+				if id != "" {
+					var err error
+					if o.Session, err = command.FindID(ctx, s.List, id); err != nil {
+						return cmp.Or(s.Archived(ctx, strings.ToLower(id)), err)
+					}
+				}
+				return a.erase(ctx, s, o, dry)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&id, "session", "", "the session of this `id`, or its first characters")
+	f.StringVar(&subject, "subject", "", "all sessions that have this whole `text` as their subject now")
+	f.StringVar(&note, "note", "", "`why`, for the record")
+	f.BoolVar(&dry, "dry-run", false, "say what would be erased, and change nothing")
+	return cmd
+}
+
+func (a *app) erase(ctx context.Context, s *store.SQLite, o store.EraseOptions, dry bool) (err error) {
+	var done store.Erased
+	if dry {
+		done, err = s.Erasable(ctx, o)
+	} else {
+		done, err = s.Erase(ctx, o)
+	}
+	_, live := errors.AsType[*store.EraseLiveError](err)
+	switch {
+	case live:
+		return command.Hinted(err, "cancel it, or wait until it has ended")
+	case errors.Is(err, store.ErrArchiving):
+		return command.Hinted(err, "wait until it is done")
+	case errors.Is(err, store.ErrStillRead):
+		return command.Hinted(err, "run the command again, when no other has the store open if need be")
+	case errors.Is(err, store.ErrEraseArchive):
+		return command.Hinted(err, "sessions that were archived cannot be erased yet")
+	case err != nil:
+		return err
+	case a.Flags.JSON:
+		if done.Sessions == nil {
+			done.Sessions = []store.ErasedSession{}
+		}
+		return render.JSON(a.Out, done)
+	case a.Flags.Quiet:
+		return nil
+	}
+	return a.erased(done, dry)
+}
+
+// erased prints what was erased, and what is out of reach.
+func (a *app) erased(done store.Erased, dry bool) error {
+	var b strings.Builder
+	word := "Erased"
+	if dry {
+		word = "Would erase"
+	}
+	for _, one := range done.Sessions {
+		fmt.Fprintf(&b, "%s session %s (%s", word, one.SessionID, one.MachineName)
+		if one.ForkedFrom != "" {
+			fmt.Fprintf(&b, ", forked from %s", one.ForkedFrom)
+		}
+		fmt.Fprintf(&b, "): %s, %s of agents, %s of the audit of models\n", render.Plural(one.Records, "record"), entries(one.AgentLog), entries(one.Audit))
+	}
+	if len(done.Sessions) == 0 {
+		fmt.Fprintln(&b, "Nothing is left to erase")
+	}
+	if done.Remembered > 0 {
+		fmt.Fprintf(&b, "%s what a server remembers: %s\n", word, render.Plural(int(done.Remembered), "row"))
+	}
+	fmt.Fprintln(&b, "Out of reach: backups, other archives and copies of the store, receivers of webhooks, models, traces, and what commands have printed")
+	for _, id := range done.Origins {
+		fmt.Fprintf(&b, "Not erased: session %s, from which one of these was forked\n", id)
+	}
+	for _, file := range done.Archives {
+		fmt.Fprintf(&b, "Not looked into: the archive %s\n", file)
+	}
+	_, err := fmt.Fprint(a.Out, b.String())
+	return err
+}
+
+func entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
+}
