@@ -176,7 +176,7 @@ func readEncoder(t *testing.T) encoder {
 	t.Helper()
 	e := encoder{map[string]string{}, map[string]string{}}
 	var text strings.Builder
-	for _, path := range []string{"event.go", "case.go", "due.go", "roster.go", "form.go", "form_events.go", "form_verdict.go", "retracted.go", "moved.go", "manner.go", "../specialist/proposal.go", "../specialist/context.go"} {
+	for _, path := range []string{"event.go", "case.go", "due.go", "roster.go", "form.go", "form_events.go", "form_verdict.go", "retracted.go", "moved.go", "manner.go", "erase.go", "../specialist/proposal.go", "../specialist/context.go"} {
 		data, err := os.ReadFile(filepath.Join("../session", path))
 		if err != nil {
 			t.Fatal(err)
@@ -528,7 +528,18 @@ func realLines(t *testing.T) map[string][]string {
 	copied := filepath.Join(t.TempDir(), "backup.db")
 	lines("`dialai store backup`", 0, "store", "backup", copied)
 	archive := filepath.Join(t.TempDir(), "archive.db")
-	lines("`dialai store copy`", 0, "store", "copy", copied, filepath.Join(filepath.Dir(copied), "copy.db"))
+	other := filepath.Join(filepath.Dir(copied), "copy.db")
+	lines("`dialai store copy`", 0, "store", "copy", copied, other)
+	for _, line := range real["`dialai sessions`"] {
+		if strings.Contains(line, `"status":"completed"`) {
+			erased := first(t, `"sessionId":"([^"]+)"`, line)
+			lines("`dialai store erase`", 0, "store", "erase", "--session", erased, "--note", "asked to be forgotten", "--store", other)
+			out, _ := h.run(0, "log", erased, "--store", other, "--json")
+			list := slices.Collect(strings.Lines(out)) // the last one is not empty
+			real["An event"] = append(real["An event"], list[len(list)-1])
+			break
+		}
+	}
 	lines("`dialai store archive`", 0, "store", "archive", "--before", "1ns", "--include", "stopped,failed", "--to", archive, "--store", copied)
 	lines("`dialai store archive`", 0, "store", "archive", "--before", "90d", "--to", archive) // nothing is
 	again := filepath.Join(t.TempDir(), "dialai.db")
