@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -46,7 +47,7 @@ func TestEraseGolden(t *testing.T) {
 			}
 			sessions++
 			was, is := g.folder(session.NewPrograms()), g.folder(session.NewPrograms())
-			e := session.NewEraser()
+			e := session.NewEraser(newKey())
 			for _, record := range g.Records {
 				left, err := e.Record(record)
 				if err != nil {
@@ -105,7 +106,7 @@ func TestEraseGolden(t *testing.T) {
 // TestEraseTags: equal texts of a session stay equal, those of two do not; an unknown kind is refused.
 func TestEraseTags(t *testing.T) {
 	record := []byte(`[{"seq":1,"at":"2026-01-02T03:04:05.001Z","kind":"resumed","data":{"note":"a secret","later":"a secret"}}]`)
-	e := session.NewEraser()
+	e := session.NewEraser(newKey())
 	left, err := e.Record(record)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +115,7 @@ func TestEraseTags(t *testing.T) {
 	if err := json.Unmarshal(left, &v); err != nil || v[0].Data.Note != v[0].Data.Later || !strings.HasPrefix(v[0].Data.Note, "[erased ") {
 		t.Errorf("left is %s: %v", left, err)
 	}
-	if other, _ := session.NewEraser().Record(record); string(other) == string(left) {
+	if other, _ := session.NewEraser(newKey()).Record(record); string(other) == string(left) {
 		t.Error("two sessions have the same key")
 	}
 	if none, err := e.Record([]byte(`[{"seq":1,"at":"2026-01-02T03:04:05.001Z","kind":"revealed","data":{"roundId":"r"}}]`)); none != nil || err != nil {
@@ -123,4 +124,10 @@ func TestEraseTags(t *testing.T) {
 	if _, err := e.Record([]byte(`[{"seq":1,"at":"2026-01-02T03:04:05.001Z","kind":"sung","data":{"words":"la"}}]`)); err == nil {
 		t.Error("a kind that nobody knows was read")
 	}
+}
+
+// newKey returns a key that nobody else has.
+func newKey() (key [32]byte) {
+	rand.Read(key[:]) // never fails
+	return key
 }

@@ -33,7 +33,8 @@ type ForkedFrom struct {
 // A snapshot is what a fork takes over.
 type snapshot struct {
 	Spent    SpentView        `json:"spent"`
-	Due      *specialist.Time `json:"due,omitempty"` // by when the state is to be left, counted anew; nil if nobody knows, or it may take as long as it likes
+	Guards   *SpentView       `json:"guards,omitempty"` // of it, by the guards' own questions; nil if Events say it
+	Due      *specialist.Time `json:"due,omitempty"`    // by when the state is to be left, counted anew; nil if nobody knows, or it may take as long as it likes
 	DueError string           `json:"dueError,omitempty"`
 	Events   json.RawMessage  `json:"events"` // as they are stored, but for those that do not come along
 	// Withheld says that what the other session has of its open round from a third one does
@@ -129,6 +130,10 @@ func (k *Forker) snapshot(due *Due) *snapshot {
 		kept = append(kept, e.Raw)
 	}
 	p := &snapshot{Spent: spentView(s.Spent()), Events: plainJSON(kept), Withheld: withheld && s.round().inherited}
+	if probes := s.GuardState().Probes; withheld && probes != (spend.Book{}) { // answers to some may not come along
+		spent := spentView(probes)
+		p.Guards = &spent
+	}
 	if due != nil && due.Error == "" {
 		p.Due = &due.At
 	} else if due != nil {
@@ -209,6 +214,9 @@ func applyFork(s *Session, o *OpenRound, d *Created, at specialist.Time) {
 	state := next.GuardState()
 	if state.Spent = d.snapshot.Spent.book(); next.guard != nil || state.Spent != (spend.Book{}) {
 		next.guard = &state
+	}
+	if d.snapshot.Guards != nil {
+		state.Probes = d.snapshot.Guards.book()
 	}
 	was := &d.forked.Round
 	*o = OpenRound{charged: o.charged, Notices: was.Notices, Arrivals: was.Arrivals, Verdicts: was.Verdicts, SetFailed: was.SetFailed, shown: was.shown}

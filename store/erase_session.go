@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -71,7 +72,9 @@ func (e *erasing) prepare(ctx context.Context, r reader, f family) (*erasure, er
 	if err != nil {
 		return nil, err
 	}
-	p := &erasurePass{erasure: x, eraser: session.NewEraser(), ctx: ctx, r: r, damaged: func(format string, args ...any) error {
+	var key [32]byte
+	rand.Read(key[:]) // never fails
+	p := &erasurePass{erasure: x, eraser: session.NewEraser(key), ctx: ctx, r: r, damaged: func(format string, args ...any) error {
 		return &session.CorruptError{What: "the log of session " + f.id, Problem: fmt.Sprintf(format, args...) + "; run dialai store verify"}
 	}}
 	p.was, p.is = p.folder(e.o.Programs), p.folder(e.o.Programs)

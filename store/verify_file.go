@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -69,6 +70,10 @@ func (a *audit) checkVersions(ctx context.Context) error {
 // maxProblems is how many problems of the file's pages are looked for.
 const maxProblems = 20
 
+// malformed is what SQLite finds where it cannot check a page: where tables begin is wrong, and nobody can
+// promise that they can be read.
+const malformed = "database disk image is malformed"
+
 // checkPages runs SQLite's own checks.
 func (a *audit) checkPages(ctx context.Context) error {
 	var problems []string
@@ -80,6 +85,9 @@ func (a *audit) checkPages(ctx context.Context) error {
 		if line != "ok" {
 			problems = append(problems, strings.TrimSpace(strings.TrimPrefix(line, "*** in database main ***")))
 		}
+	}
+	if slices.Contains(problems, malformed) {
+		return differs(inSchema, "schema", "SQLite cannot tell where the tables are: %s", malformed)
 	}
 	if len(problems) > 0 {
 		return differs(inFile, "file", "SQLite finds %s", strings.ReplaceAll(strings.Join(problems, "; "), "\n", "; "))
