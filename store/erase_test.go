@@ -329,7 +329,7 @@ func TestEraseTampered(t *testing.T) {
 					table.name, table.column, at, kind, place))
 				found(fmt.Sprintf("byte %d of %s %s", at, table.name, place))
 			}
-			a.exec(fmt.Sprintf(`UPDATE %s SET hash=CAST(x'00' || substr(hash, 2) AS BLOB) WHERE id=%s`, table.name, place))
+			a.exec(fmt.Sprintf(`UPDATE %s SET hash=CAST(CASE substr(hash, 1, 1) WHEN x'00' THEN x'01' ELSE x'00' END || substr(hash, 2) AS BLOB) WHERE id=%s`, table.name, place))
 			found(fmt.Sprintf("hash of %s %s", table.name, place))
 		}
 		// what was there before is put back
