@@ -26,6 +26,7 @@ var fileOpeners = map[string]string{
 	"internal/cassette/cassette.go: os.ReadDir":                 "lists the names in a folder, and reads nothing of the files",
 	"internal/cassette/order.go: os.OpenFile":                   "only writes",
 	"cli/internal/command/files.go: os.ReadDir":                 "lists names for a hint",
+	"cli/bench_svg.go: os.ReadDir":                              "lists the names of charts in a folder, and reads nothing of them",
 	"cli/init.go: os.OpenFile":                                  "only writes",
 	"cli/proxy.go: os/exec.CommandContext":                      "starts the server that the caller names",
 	"cli/internal/serving/open.go: os/exec.Command":             "has the system show an address in a browser",

@@ -25,8 +25,9 @@ import (
 // and tenants, and where tokens may go; and the log of what agents do about sessions; and those by
 // which people sign in with a browser; and by what an agent's prompts are judged and answered; and
 // those by which several processes share the sessions of a store, and a server what it remembers, and by which stores
-// are copied; and those by which payloads are erased.
-const maxNames = 1361
+// are copied; and those by which payloads are erased, and sessions archived, in any store, and the suites of both;
+// and by which a store counts quotas, has a clock, and tells that a copy has taken its place.
+const maxNames = 1391
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -91,8 +92,17 @@ var offered = map[string]string{
 	"llm/llmtest.Script": "tests of programs that ask models",
 	"llm/llmtest.Start":  "tests of programs that ask models",
 
-	"store/storetest.Run":        "the tests of a store",
-	"store/storetest.RunControl": "the tests of a store",
+	"store/storetest.ArchiveFile": "the tests of a store",
+	"store/storetest.BenchLoad":   "measures the loads of a store",
+	"store/storetest.EraseOf":     "the tests of a store",
+	"store/storetest.Long":        "the tests of a store",
+	"store/storetest.Rule":        "the tests of a store",
+	"store/storetest.Run":         "the tests of a store",
+	"store/storetest.RunArchive":  "the tests of a store",
+	"store/storetest.RunControl":  "the tests of a store",
+	"store/storetest.RunErase":    "the tests of a store",
+	"store/storetest.Said":        "the tests of a store",
+	"store/storetest.Speak":       "the tests of a store",
 
 	"explain.ByMargin":      "a measure among others, which callers compare with",
 	"explain.NotReproduced": "a reason among others, which callers compare with",

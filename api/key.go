@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/dialai/dialai/control"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -61,11 +62,7 @@ type AuditRecord struct {
 
 // A Store is what a server says of what it keeps.
 type Store struct {
-	Kind      string `json:"kind" doc:"memory, sqlite or postgres"`
-	Place     int64  `json:"place" doc:"of the newest record"`
-	Schema    int64  `json:"schema,omitempty" doc:"the version of the file's tables"`
-	SizeBytes int64  `json:"sizeBytes,omitempty" doc:"of the file of sqlite"`
-
+	session.StoreStatus
 	LastVerify *Verified `json:"lastVerify,omitempty" doc:"the newest check of it that a job of this week has done"`
 }
 

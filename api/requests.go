@@ -276,7 +276,7 @@ type MachineFile struct {
 // A Sketch is a machine file to be drawn.
 type Sketch struct {
 	MachineFile
-	Format string `json:"format,omitempty" enum:"layout,svg,mermaid,dot" doc:"layout, the places of everything, without it"`
+	Format string `json:"format,omitempty" enum:"layout,svg,mermaid,dot,text" doc:"layout, the places of everything, without it"`
 }
 
 // A Checking has steps of an agent judged by guards, one after the other.

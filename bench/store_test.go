@@ -149,11 +149,11 @@ func BenchmarkSQLite(b *testing.B) {
 				b.Fatal(err)
 			}
 			size := func() int64 {
-				_, size, err := s.Status(context.Background())
+				is, err := s.Status(context.Background())
 				if err != nil {
 					b.Fatal(err)
 				}
-				return size
+				return is.SizeBytes
 			}
 			empty, written := size(), 0
 			defer s.Close()

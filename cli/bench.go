@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,10 +32,10 @@ func (a *app) benchCommand() *cobra.Command {
 
 // benchFlags say what is measured on which data.
 type benchFlags struct {
-	data, gold, splits, workers, strategies, seed, without string
-	eps                                                    float64
-	orders                                                 int
-	optionOrder                                            bool
+	data, gold, splits, workers, strategies, seed, without, svg string
+	eps                                                         float64
+	orders                                                      int
+	optionOrder                                                 bool
 }
 
 func (a *app) benchDecisionsCommand() *cobra.Command {
@@ -57,10 +58,19 @@ The directory holds these files:
                                         question is tested
 
 or, for a replay of promotions, correct.csv: question,state and a column of 0 and
-1 for each model. The same files, flags and seed print the same numbers.`,
+1 for each model. The same files, flags and seed print the same numbers.
+
+Of --strategies, semi is Dawid and Skene's with the known truths held. Two more are
+measured where they are named: oneCoin, with one reliability for each worker, and
+bayesRounds, which is bayes with "learnFrom": "humansAndRounds".
+
+--svg draws how each strategy learns, whether its probabilities mean what they say,
+and how often it is wrong on the questions that it is surest of. Draw several sets
+into one directory, and its index.html shows them side by side.`,
 		Example: `  dialai bench decisions --data ./labels
   dialai bench decisions --data ./labels --gold 10,100 --strategies majority,bayes --json
-  dialai bench decisions --data ./labels --workers panel.txt --orders 0`,
+  dialai bench decisions --data ./labels --workers panel.txt --orders 0
+  dialai bench decisions --data ./labels --svg charts && open charts/index.html`,
 		RunE: func(*cobra.Command, []string) error { return a.benchDecisions(f) },
 	}
 	p := cmd.Flags()
@@ -72,6 +82,7 @@ or, for a replay of promotions, correct.csv: question,state and a column of 0 an
 	p.StringVar(&f.seed, "seed", "1", "`text` that all draws depend on")
 	p.Float64Var(&f.eps, "eps", .1, "promised `error` of the streams")
 	p.IntVar(&f.orders, "orders", 40, "`number` of streams, at most 1000; 0 for none")
+	p.StringVar(&f.svg, "svg", "", "draw into this `directory`, with a page of all sets that were drawn there")
 	p.BoolVar(&f.optionOrder, "option-order", false, "measure instead what it does to show options in two orders: how far workers err together, and how panels of a model do")
 	p.StringVar(&f.without, "without", "", "`states` of correct.csv to leave out")
 	return cmd
@@ -87,6 +98,12 @@ func (a *app) benchDecisions(f *benchFlags) error {
 		return command.Usage("%s is a file, not a directory of data", f.data)
 	}
 	dir := files.Dir(f.data, files.Data)
+	if f.svg != "" && (f.optionOrder || trial.HasMarks(dir)) {
+		return command.Usage("--svg draws strategies on answer.csv and truth.csv, not promotions nor orders of options: leave it out")
+	}
+	if info, err := os.Stat(f.svg); err == nil && !info.IsDir() {
+		return command.Usage("--svg %s is a file: name a directory", f.svg)
+	}
 	if trial.HasMarks(dir) {
 		return a.benchMarks(dir, f)
 	}
@@ -100,14 +117,12 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	if err != nil {
 		return benchError(f.data, err)
 	}
-	if d.Ignored > 0 {
-		fmt.Fprintf(a.Err, "dialai: left out %s to questions without a truth\n", render.Plural(d.Ignored, "answer"))
-	}
+	a.benchWarnings(f.data, d)
 	if f.optionOrder {
 		return a.benchOrders(d, o)
 	}
-	for _, n := range trial.Untested(d, o) {
-		fmt.Fprintf(a.Err, "dialai: left out --gold %d: not every split has as many questions, and one more to test\n", n)
+	if err := a.benchGold(d, o); err != nil {
+		return err
 	}
 	m := render.NewMeter(a.Screen(), "measuring", "parts")
 	o.Progress = func(part string, done, of int) { m.Of("measuring "+part, int64(done), int64(of)) }
@@ -116,7 +131,40 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.svg != "" {
+		if err := writeCharts(f.svg, setName(f.data), r, d); err != nil {
+			return err
+		}
+	}
 	return a.Bench(a.Out, r, d)
+}
+
+// benchWarnings says what is probably not meant in the files of a directory.
+func (a *app) benchWarnings(data string, d *trial.Data) {
+	for _, w := range d.Warnings {
+		if !a.Flags.Quiet {
+			fmt.Fprintf(a.Err, "dialai: %s\n", render.Clean(filepath.Join(data, w)))
+		}
+	}
+}
+
+// benchGold says which numbers of human decisions are more than the data have, which is an
+// error if nothing is left to measure.
+func (a *app) benchGold(d *trial.Data, o trial.Options) error {
+	out, most := trial.Untested(d, o), trial.Most(d, o)
+	why := fmt.Sprintf("there are %s and one has to be left to test", render.Plural(len(d.Questions), "question"))
+	if most < len(d.Questions)-1 {
+		why = fmt.Sprintf("the shortest split has %s", render.Plural(most, "question"))
+	}
+	if len(out) == len(o.Gold) {
+		return command.Hinted(command.Usage("--gold %d: %s", slices.Min(o.Gold), why), "name at most %d", most)
+	}
+	for _, n := range out {
+		if !a.Flags.Quiet {
+			fmt.Fprintf(a.Err, "dialai: left out --gold %d: %s; name at most %d\n", n, why, most)
+		}
+	}
+	return nil
 }
 
 // benchError says where in the data an error lies, and ends with the exit code of

@@ -31,8 +31,8 @@ explained with --show-proposals only. Of one that is closed and waits for a revi
 was executed is shown without it, as in every view; the exit code is 1 all the same.
 
 A round is named by its number, by a number and an attempt such as 3.1, or by its
-id. Without one it is the last that was judged. --json prints the data from which
-the text is made.`,
+id. Without one it is the last that was judged. --verbose adds the figures behind the
+words, and what their names mean; --json prints the data from which the text is made.`,
 		Example: `  dialai explain 0b9c1d3e
   dialai explain 0b9c1d3e 3
   dialai explain 0b9c1d3e --json | jq .changes`,

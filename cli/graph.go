@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -20,28 +21,33 @@ func (a *app) graphCommand() *cobra.Command {
 	var format, session, output string
 	cmd := &cobra.Command{
 		Use:   "graph [<machine-file>]",
-		Short: "Draw a machine: Mermaid, DOT, SVG or its layout",
-		Long: `Draw a machine file. Below the names of transitions stand their conditions, the
+		Short: "Draw a machine: as text, Mermaid, DOT, SVG or its layout",
+		Long: `Draw a machine file: on a terminal with its characters, as a list where it is too narrow,
+else as Mermaid. Below the names of transitions stand their conditions, the
 approvals they take and what they set; below those of states their deciders.
 What has no room there is in full where a pointer rests (SVG and DOT). Who is in a
 group is in the legend. With --session the machine of that session is drawn, with
 the way it came, where it stands, and the round in progress; a file need not be
 named then. The layout is for programs that draw the machine themselves: the places
 and words of what the SVG shows without a session, as docs/json.md describes it.`,
-		Example: `  dialai graph machine.json -o machine.svg
+		Example: `  dialai graph machine.json
+  dialai graph machine.json -o machine.svg
   dialai graph --session 0b9c1d3e --format svg > now.svg
   dialai graph machine.yaml --format dot | dot -Tpng > machine.png`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("format") {
-				if format = formatOf(output); !slices.Contains(graph.Formats(), format) {
-					err := command.Usage("-o %s: no picture of dialai is called .%s: there are mermaid, dot and svg", output, format)
-					return graphvizMakes(err, format, "name it .mmd, .dot or .svg, or say the format with --format")
+				if format = formatOf(output); output == "" && render.IsTerminal(a.Out) {
+					format = "text"
+				}
+				if !slices.Contains(graph.Formats(), format) {
+					err := command.Usage("-o %s: no picture of dialai is called .%s: there are text, mermaid, dot and svg", output, format)
+					return graphvizMakes(err, format, "name it .txt, .mmd, .dot or .svg, or say the format with --format")
 				}
 			}
 			return a.graph(cmd.Context(), args, format, session, output)
 		},
 	}
-	cmd.Flags().StringVarP(&format, "format", "f", "mermaid", "the `format`: mermaid, dot, svg or layout; without it that of the name behind -o")
+	cmd.Flags().StringVarP(&format, "format", "f", "mermaid", "the `format`: text, mermaid, dot, svg or layout; without it that of the name behind -o")
 	cmd.Flags().StringVar(&session, "session", "", "draw where the session of this `id` stands")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of stdout")
 	command.Complete(cmd, "format", graph.Formats()...)
@@ -60,8 +66,10 @@ func graphvizMakes(err error, format, other string) error {
 // formatOf returns the format of a picture in a file of that name.
 func formatOf(output string) string {
 	switch ext := strings.ToLower(strings.TrimPrefix(filepath.Ext(output), ".")); ext {
-	case "", "mmd", "mermaid", "md", "txt":
+	case "", "mmd", "mermaid", "md":
 		return "mermaid"
+	case "txt":
+		return "text"
 	case "gv":
 		return "dot"
 	default:
@@ -103,6 +111,9 @@ func (a *app) graph(ctx context.Context, args []string, format, session, output 
 		m = file
 	}
 	picture := graph.Draw(m, v, format)
+	if format == "text" && output == "" {
+		picture = []byte(graph.Terminal(m, v, render.TableWidth(a.Out)))
+	}
 	if output != "" {
 		return os.WriteFile(output, picture, 0o644) //nolint:gosec // a picture to be looked at
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/store"
 )
 
 // id returns the id of a session as a person writes it.
 func (e *engine) id(ctx context.Context, text string) (specialist.SessionID, error) {
 	id, err := command.FindID(ctx, e.Sessions, text)
-	if s, ok := e.stored().(*store.SQLite); ok && errors.Is(err, session.ErrNotFound) && text != "" {
+	if s, ok := e.stored().(interface {
+		Archived(ctx context.Context, prefix string) error
+	}); ok && errors.Is(err, session.ErrNotFound) && text != "" {
 		err = cmp.Or(s.Archived(ctx, strings.ToLower(text)), err)
 	}
 	return id, err

@@ -28,7 +28,7 @@ func (a *app) inboxCommand() *cobra.Command {
 		Short: "List the questions that wait for a human",
 		Long: `List the sessions that wait for a human: what is asked, why, what was proposed,
 and each choice as a command to copy. The 50 that were started first are shown; --all
-shows every one, and so does --json.`,
+shows every one, and so does --json. That sessions are quarantined is said on stderr.`,
 		Example: `  dialai inbox
   dialai inbox --as carol --decider carol
   dialai inbox --json`,
@@ -47,6 +47,9 @@ func (a *app) inbox(ctx context.Context, e *engine, out *bufio.Writer, v *viewFl
 	var unread []error
 	var names []string // of those who may rule, or have
 	shown := 0
+	if err := a.remarkQuarantined(ctx, e); err != nil {
+		return err
+	}
 	for {
 		items, next, err := e.Inbox(ctx, q, machine.SpecialistID(v.as))
 		if ctx.Err() != nil {

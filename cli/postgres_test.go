@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/dialai/dialai/internal/pgtest"
 )
 
 // TestScriptPostgres runs the scripts in testdata/postgres, each with an empty database of its own: DATABASE_URL is its
-// address, PLAIN that without the password, and SECRET the password.
+// address, PLAIN that without the password, and SECRET the password; "sql STATEMENT" runs a statement in it.
 func TestScriptPostgres(t *testing.T) {
 	all, err := filepath.Glob("testdata/postgres/*.txtar")
 	if err != nil || len(all) == 0 {
@@ -29,6 +30,13 @@ func TestScriptPostgres(t *testing.T) {
 			u.User = url.User(u.User.Username())
 			p := scripts()
 			p.Dir, p.Files = "", []string{file}
+			p.Cmds["sql"] = func(ts *testscript.TestScript, _ bool, args []string) {
+				conn, err := pgx.Connect(t.Context(), address)
+				ts.Check(err)
+				defer conn.Close(t.Context())
+				_, err = conn.Exec(t.Context(), strings.Join(args, " "))
+				ts.Check(err)
+			}
 			here := p.Setup
 			p.Setup = func(e *testscript.Env) error {
 				e.Setenv("DATABASE_URL", address)

@@ -42,21 +42,22 @@ every one, and so does --json.
 
 --quarantined lists those of a store in Postgres that no process carries on any more, for
 their steps have failed eight times in a row, or three processes have ended one after the
-other while they carried them on. dialai resume, or a ruling, has them carried on again.`,
+other while they carried them on, the oldest first. dialai resume, or a ruling, has them
+carried on again.`,
 		Example: `  dialai sessions
   dialai sessions --status needs_human --machine triage --since 2h
   dialai sessions --json | jq -r .sessionId`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.read(cmd.Flags().Changed("limit"), a.Flags.JSON); err != nil {
+				return err
+			}
 			if f.quarantined {
-				for _, other := range []string{"machine", "status", "state", "since", "live", "limit", "all"} {
+				for _, other := range []string{"machine", "status", "state", "since", "live"} {
 					if cmd.Flags().Changed(other) {
 						return command.Usage("--quarantined and --%s: give one of them", other)
 					}
 				}
-				return a.quarantined(cmd.Context())
-			}
-			if err := f.read(cmd.Flags().Changed("limit"), a.Flags.JSON); err != nil {
-				return err
+				return a.quarantined(cmd.Context(), f.query.Limit)
 			}
 			return a.with(cmd.Context(), command.Reads, func(e *engine, out *bufio.Writer) error { return a.sessions(cmd.Context(), e, out, f.query) })
 		},

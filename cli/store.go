@@ -37,11 +37,17 @@ one transaction, and needs as much room on the disk as the store again. What fol
 from nothing stays as it is: the secret that audits are drawn by, the audit of models, the
 logs of agents. Events that are stored as JSON, as those of a store that is named
 sqlite:PATH?pack=off, stay so without --repack. A damaged log or definition is reported,
-and nothing is changed. While dialai serve carries the sessions on it is refused: end
-that, or start it with --drive off.`,
+and nothing is changed. While a process carries the sessions on, as dialai serve does, it
+is refused: end that, or start it with --drive off.
+
+Of a store in Postgres it writes rows, not pages and indexes, and checks all of it before
+and after; whoever else writes waits meanwhile, and is told that the store is busy.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			job.Kind = "rebuild"
+			if address := a.PostgresAddress(); address != "" && a.Flags.Server == "" {
+				return a.rebuildPostgres(cmd.Context(), address, &job.RebuildJob)
+			}
 			return a.maintain(cmd.Context(), command.Writes, "rebuilt", job, func(ctx context.Context, s *store.SQLite) (store.Report, error) {
 				report, err := s.Rebuild(ctx, session.NewPrograms(), store.RebuildOptions{AcceptCut: job.AcceptCut, Repack: job.Repack})
 				if errors.Is(err, store.ErrDriven) {
@@ -97,23 +103,48 @@ printed it is still there as it was.`,
 	return cmd
 }
 
+// withPostgres opens the store in Postgres for a while.
+func (a *app) withPostgres(ctx context.Context, address string, does command.Access, do func(context.Context, *postgres.Store) error) error {
+	s, err := a.OpenPostgres(ctx, address, does)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ctx, s), s.Close())
+}
+
 // verifyPostgres checks a store in Postgres.
-func (a *app) verifyPostgres(ctx context.Context, address, head string) (err error) {
+func (a *app) verifyPostgres(ctx context.Context, address, head string) error {
 	if head != "" {
 		return command.Usage("--head is of a store in a file")
 	}
-	s, err := a.OpenPostgres(ctx, address, command.Reads)
-	if err != nil {
-		return err
+	return a.withPostgres(ctx, address, command.Reads, func(ctx context.Context, s *postgres.Store) error {
+		m := render.NewMeter(a.Screen(), "reading the logs", "records")
+		report, err := s.Verify(ctx, session.NewPrograms(), m.At)
+		m.Stop()
+		if err != nil {
+			return err
+		}
+		return a.reported(report, "verified")
+	})
+}
+
+// rebuildPostgres writes anew what follows from the logs of a store in Postgres.
+func (a *app) rebuildPostgres(ctx context.Context, address string, job *api.RebuildJob) error {
+	if job.AcceptCut || job.Repack {
+		return command.Usage("--accept-cut and --repack are of a store in a file")
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	m := render.NewMeter(a.Screen(), "reading the logs", "records")
-	report, err := s.Verify(ctx, session.NewPrograms(), m.At)
-	m.Stop()
-	if err != nil {
-		return err
-	}
-	return a.reported(report, "verified")
+	return a.withPostgres(ctx, address, command.Writes, func(ctx context.Context, s *postgres.Store) error {
+		m := render.NewMeter(a.Screen(), "rebuilding", "records")
+		report, err := s.Rebuild(ctx, session.NewPrograms(), m.Of)
+		m.Stop()
+		if errors.Is(err, store.ErrDriven) {
+			err = command.Hinted(err, "end the processes that dialai workers lists, and who runs sessions; one that was killed counts for 30 s")
+		}
+		if err != nil {
+			return err
+		}
+		return a.reported(report, "rebuilt")
+	})
 }
 
 // headLine is the head of a store as --json shows it.
@@ -156,19 +187,25 @@ its place.`,
 func (a *app) storeStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Say what the store is, and how large",
-		Long: `Print of which version the tables of the store are, how many records its logs have, and
-how large its file is.`,
+		Long: `Print of which version the tables of the store are, where its log ends, how large it is,
+and how many sessions live. Of a store in Postgres it also prints how many processes
+carry sessions on, what they have, what is ready for one and for how long, and for how
+long the oldest transaction has been writing, for which followers of the log wait.`,
 		Example: `  dialai store status
   dialai store status --server https://decisions.example.com --json`,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			is := api.Store{Kind: "sqlite"}
-			if a.Flags.Server != "" {
+			var is api.Store
+			switch address := a.PostgresAddress(); {
+			case a.Flags.Server != "":
 				is, err = a.statusAt(cmd.Context())
-			} else {
+			case address != "":
+				err = a.withPostgres(cmd.Context(), address, command.Reads, func(ctx context.Context, s *postgres.Store) (err error) {
+					is.StoreStatus, err = s.Status(ctx)
+					return err
+				})
+			default:
 				err = a.withStore(cmd.Context(), command.Reads, func(ctx context.Context, s *store.SQLite) (err error) {
-					if is.Place, err = s.Place(ctx); err == nil {
-						is.Schema, is.SizeBytes, err = s.Status(ctx)
-					}
+					is.StoreStatus, err = s.Status(ctx)
 					return err
 				})
 			}
@@ -265,16 +302,19 @@ type migratedLine struct {
 func (a *app) migrateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database that DATABASE_URL names up to date",
-		Long: `Apply the migrations that are missing to the database that DATABASE_URL names,
-each in a transaction of its own. Opening a store does the same.`,
-		Example: "  DATABASE_URL=sqlite:/var/lib/dialai/dialai.db dialai migrate",
+		Short: "Bring the database that --store or DATABASE_URL names up to date",
+		Long: `Apply the migrations that are missing to the database that --store names or, without it,
+DATABASE_URL, each in a transaction of its own. Opening a store does the same.`,
+		Example: "  DATABASE_URL=sqlite:/var/lib/dialai/dialai.db dialai migrate\n  dialai migrate --store postgres://dialai@db.example/decisions",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			name := a.Env("DATABASE_URL")
+			name := a.Flags.Store
 			if name == "" {
-				return errors.New("DATABASE_URL environment variable is required")
+				if a.Env("DATABASE_URL") == "" {
+					return errors.New("DATABASE_URL environment variable is required")
+				}
+				name = "env"
 			}
-			path, address, err := a.ParseDatabase(name)
+			path, address, err := a.PlaceOf(name)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 func (a *app) storeArchiveCommand() *cobra.Command {
@@ -29,10 +30,11 @@ stay taken, and whoever asks for one of them is told which file it is in. A stor
 set back to a backup takes another archive than before.
 
 It may run beside dialai serve and other commands. Interrupted, it is run again, and
-finishes: at every moment a session is in at least one of the two files. The session that
+finishes: at every moment a session is in at least one of the two. The session that
 began last and those with the newest records stay. The file of the store does not get
 smaller, but new sessions use the room; with --compact it is given back, while nobody
-else can write.`,
+else can write. A store in Postgres is archived to a file, too, as the role that owns its
+tables; partitions of its log that are empty are dropped.`,
 		Example: `  dialai store archive --before 90d --to /archive/2026.db --dry-run
   dialai store archive --before 2026-01-01 --machine refunds --to /archive/2025.db
   dialai show 3f2a --store /archive/2025.db`,
@@ -65,6 +67,12 @@ else can write.`,
 			if dry {
 				access = command.Reads
 			}
+			if address := a.PostgresAddress(); address != "" {
+				if o.Compact {
+					return command.Usage("--compact is of a store in a file")
+				}
+				return a.withPostgres(cmd.Context(), address, access, func(ctx context.Context, s *postgres.Store) error { return a.archive(ctx, s, o, dry) })
+			}
 			return a.withStore(cmd.Context(), access, func(ctx context.Context, s *store.SQLite) error { return a.archive(ctx, s, o, dry) })
 		},
 	}
@@ -78,7 +86,13 @@ else can write.`,
 	return cmd
 }
 
-func (a *app) archive(ctx context.Context, s *store.SQLite, o store.ArchiveOptions, dry bool) (err error) {
+// An archiver is a store, in a file or a database, from which sessions are moved to a file.
+type archiver interface {
+	Archivable(ctx context.Context, o store.ArchiveOptions) (store.Archived, error)
+	Archive(ctx context.Context, o store.ArchiveOptions) (store.Archived, error)
+}
+
+func (a *app) archive(ctx context.Context, s archiver, o store.ArchiveOptions, dry bool) (err error) {
 	var done store.Archived
 	if dry {
 		done, err = s.Archivable(ctx, o)

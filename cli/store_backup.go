@@ -42,6 +42,9 @@ not have them.`,
 			if a.Flags.Server != "" {
 				return command.Usage("a backup is written where the store is: run it there, without --server")
 			}
+			if a.PostgresAddress() != "" {
+				return command.Hinted(command.Usage("a store in Postgres is backed up by its server: see pg_basebackup and pg_dump"), "dialai store copy FROM FILE writes it to a file, as it is at one moment")
+			}
 			return a.withStore(cmd.Context(), command.Reads, func(ctx context.Context, s *store.SQLite) error {
 				return a.backup(ctx, s, cmp.Or(control, store.ControlPath(s.Path())), args[0])
 			})

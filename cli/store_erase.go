@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
 )
 
 func (a *app) storeEraseCommand() *cobra.Command {
@@ -23,7 +24,7 @@ func (a *app) storeEraseCommand() *cobra.Command {
 		Long: `Take the payloads out of a session that has ended, or out of all with a subject, and out
 of all forks of them: every text and every value that persons, models and programs have
 given, the subject, the exemplars made of them, the audit of models, what agents have
-logged, and what a server keeps of the sessions in the control file beside the store. In
+logged, and what a server keeps of the sessions in the control file, or schema, beside. In
 their place stand tags such as [erased 3f2a5b7c9d1e8f60], which tell equal texts of a
 session, and nothing else: their key is kept nowhere.
 
@@ -32,8 +33,9 @@ of records stay too, and an event says what each is now, so dialai store verify 
 proving the store. Nothing goes on from an erased session.
 
 If one of the sessions lives, nothing is changed. Each session is one transaction; then
-the file is written anew, which needs as much room on the disk again. Interrupted, it is
-run again, and finishes. What is out of reach is printed. It is of a store in a file.`,
+a file is written anew, which needs as much room on the disk again, and a database
+vacuumed, as the role that owns its tables. Interrupted, it is run again, and finishes.
+What is out of reach is printed.`,
 		Example: `  dialai store erase --subject "Claim 4711" --note "request 12 of 2026" --dry-run
   dialai store erase --session 3f2a --note "request 12 of 2026"`,
 		Args: cobra.NoArgs,
@@ -41,8 +43,6 @@ run again, and finishes. What is out of reach is printed. It is of a store in a 
 			switch {
 			case a.Flags.Server != "":
 				return command.Usage("a store is erased where it is: run it there, without --server")
-			case a.PostgresAddress() != "":
-				return command.Usage("payloads cannot be erased in a store in Postgres yet")
 			case (id == "") == (subject == ""):
 				return command.Hinted(command.Usage("nothing says what is erased, or two things do"), "give --session, or --subject with the whole subject")
 			case strings.TrimSpace(note) == "":
@@ -52,8 +52,8 @@ run again, and finishes. What is out of reach is printed. It is of a store in a 
 			if dry {
 				access = command.Reads
 			}
-			return a.withStore(cmd.Context(), access, func(ctx context.Context, s *store.SQLite) error {
-				o := store.EraseOptions{Subject: subject, Note: note, Actor: command.LocalActor(), At: command.Now(), Programs: session.NewPrograms()}
+			o := store.EraseOptions{Subject: subject, Note: note, Actor: command.LocalActor(), At: command.Now(), Programs: session.NewPrograms()}
+			do := func(ctx context.Context, s eraser) error {
 				if id != "" {
 					var err error
 					if o.Session, err = command.FindID(ctx, s.List, id); err != nil {
@@ -61,7 +61,11 @@ run again, and finishes. What is out of reach is printed. It is of a store in a 
 					}
 				}
 				return a.erase(ctx, s, o, dry)
-			})
+			}
+			if address := a.PostgresAddress(); address != "" {
+				return a.withPostgres(cmd.Context(), address, access, func(ctx context.Context, s *postgres.Store) error { return do(ctx, s) })
+			}
+			return a.withStore(cmd.Context(), access, func(ctx context.Context, s *store.SQLite) error { return do(ctx, s) })
 		},
 	}
 	f := cmd.Flags()
@@ -72,7 +76,15 @@ run again, and finishes. What is out of reach is printed. It is of a store in a 
 	return cmd
 }
 
-func (a *app) erase(ctx context.Context, s *store.SQLite, o store.EraseOptions, dry bool) (err error) {
+// An eraser is a store that is no archive, in a file or a database.
+type eraser interface {
+	List(ctx context.Context, q session.ListQuery) ([]session.Summary, error)
+	Archived(ctx context.Context, prefix string) error
+	Erasable(ctx context.Context, o store.EraseOptions) (store.Erased, error)
+	Erase(ctx context.Context, o store.EraseOptions) (store.Erased, error)
+}
+
+func (a *app) erase(ctx context.Context, s eraser, o store.EraseOptions, dry bool) (err error) {
 	var done store.Erased
 	if dry {
 		done, err = s.Erasable(ctx, o)
@@ -86,7 +98,7 @@ func (a *app) erase(ctx context.Context, s *store.SQLite, o store.EraseOptions, 
 	case errors.Is(err, store.ErrArchiving):
 		return command.Hinted(err, "wait until it is done")
 	case errors.Is(err, store.ErrStillRead):
-		return command.Hinted(err, "run the command again, when no other has the store open if need be")
+		return command.Hinted(err, "run the command again, when no other has the store open, or a transaction, if need be")
 	case errors.Is(err, store.ErrEraseArchive):
 		return command.Hinted(err, "sessions that were archived cannot be erased yet")
 	case err != nil:
@@ -121,6 +133,9 @@ func (a *app) erased(done store.Erased, dry bool) error {
 	}
 	if done.Remembered > 0 {
 		fmt.Fprintf(&b, "%s what a server remembers: %s\n", word, render.Plural(int(done.Remembered), "row"))
+	}
+	if a.PostgresAddress() != "" {
+		fmt.Fprintln(&b, "Out of reach: archives of the write-ahead log, replication slots, and blocks of files that the server has not written to again (VACUUM FULL does)")
 	}
 	fmt.Fprintln(&b, "Out of reach: backups, other archives and copies of the store, receivers of webhooks, models, traces, and what commands have printed")
 	for _, id := range done.Origins {

@@ -426,7 +426,7 @@ func TestInterruptWhileMeasuring(t *testing.T) {
 	}
 	defer time.AfterFunc(patience, func() { cmd.Process.Kill() }).Stop()
 	lines := bufio.NewReader(problems)
-	if line, err := lines.ReadString('\n'); !strings.Contains(line, "left out 1 answer") { // the next thing is to measure
+	if line, err := lines.ReadString('\n'); !strings.Contains(line, "its answers are left out") { // the next thing is to measure
 		t.Fatalf("it said %q, %v", line, err)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {

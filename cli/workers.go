@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 )
 
@@ -15,10 +17,11 @@ func (a *app) workersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "workers",
 		Short: "List the processes that carry sessions on",
-		Long: `List the processes that carry the sessions of a store in Postgres on: where each runs,
-until when it counts as alive if it is not heard of again, and how many sessions it has
-leased. Each says every 10 s that it lives, for 30 s. What a process had that was killed,
-others have some 10 s after that.
+		Long: `List the processes that carry the sessions of a store in Postgres on: where each
+runs, until when it counts as alive if it is not heard of again, how many sessions it
+has leased, and how far its clock is off; it goes by that of the database. Each says
+every 10 s that it lives, for 30 s. What a process had that was killed, others have
+some 10 s after that.
 
 A store in a file is carried on by one process at a time, which dialai serve is.`,
 		Example: "  dialai workers --store env\n  dialai workers --store env --json | jq .leases",
@@ -35,14 +38,34 @@ A store in a file is carried on by one process at a time, which dialai serve is.
 }
 
 // quarantined lists the sessions that are handed out to nobody.
-func (a *app) quarantined(ctx context.Context) error {
+func (a *app) quarantined(ctx context.Context, limit int) error {
 	return a.withWork(ctx, func(work session.WorkStore, out *bufio.Writer) error {
-		list, err := work.Quarantined(ctx)
+		list, err := work.Quarantined(ctx, limit)
 		if err != nil {
 			return err
 		}
-		return a.Quarantined(out, list)
+		if err := a.Quarantined(out, list); err == nil && limit > 0 && len(list) == limit && !a.Flags.JSON && !a.Flags.Quiet {
+			fmt.Fprintf(out, "\nThere may be more; to see all of them:\n  %s\n", a.Command("sessions", nil, "--quarantined", "--all"))
+		}
+		return err
 	})
+}
+
+// remarkQuarantined says on stderr that there are sessions that nobody carries on any more.
+func (a *app) remarkQuarantined(ctx context.Context, e *engine) error {
+	if e.far != nil || a.Flags.Quiet {
+		return nil
+	}
+	work, ok := e.Store.(session.WorkStore)
+	if !ok {
+		return nil
+	}
+	list, err := work.Quarantined(ctx, 1)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	fmt.Fprintf(a.Err, "warning: session %s is quarantined, and others may be: nobody carries them on (%s)\n    hint: %s\n", list[0].Session, render.Clean(list[0].Reason), a.Command("sessions", nil, "--quarantined"))
+	return nil
 }
 
 // withWork opens the store that hands sessions out.

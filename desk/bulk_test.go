@@ -99,8 +99,17 @@ func TestBulkRefuses(t *testing.T) {
 		p.Press("Escape")
 	}
 	s := desktest.Serve(t)
-	list := s.Starts(desktest.Kinds["final"], 2)
+	other := desktest.Alone // of another version, which has the same state
+	other.Transitions = `"pay":{"target":"refused","irreversible":false},"refuse":{"target":"paid","irreversible":false}`
+	s.Starts(desktest.Alone, 1)
+	s.Starts(other, 1)
 	p := desktest.Open(s, "carol", "/desk/inbox")
+	selected(p, 2)
+	p.Press("b")
+	p.Says("can be decided at once, if nothing is withheld")
+	s = desktest.Serve(t)
+	list := s.Starts(desktest.Kinds["final"], 2)
+	p = desktest.Open(s, "carol", "/desk/inbox")
 	selected(p, 2)
 	p.Press("b")
 	p.Wait(`document.querySelector("dialog[open] [data-choice=keep]") && !document.querySelector("dialog [data-choice=erase]")`)

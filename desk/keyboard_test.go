@@ -134,6 +134,15 @@ func TestIrreversible(t *testing.T) {
 	p.Reach("dialog input")
 	p.Type("erase")
 	p.Press("Enter")
+	p.Wait(`document.querySelector("[data-held]")`) // it is held, as any word, and can be taken back
+	p.Press("Escape")
+	p.Wait(`!document.querySelector("[data-held]") && document.querySelector("textarea").value === "the customer asked for it"`)
+	open(t, s, v.SessionID)
+	p.Reach("textarea")
+	p.Press("Ctrl+Enter")
+	p.Wait(`document.querySelector("dialog[open] input")`)
+	p.Type("erase")
+	p.Press("Enter")
 	p.Wait(`document.querySelector("[data-outcome]")`)
 	decided(t, s, v.SessionID, "erase")
 }

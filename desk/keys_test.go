@@ -101,6 +101,14 @@ func TestClaimFollowsTheEye(t *testing.T) {
 		const [wait, each] = [setTimeout, setInterval];
 		window.setTimeout = (f, ms, ...of) => wait(f, ms === 5000 ? 50 : ms, ...of);
 		window.setInterval = (f, ms, ...of) => each(ms === 600000 ? () => (window.turns++, f()) : f, ms === 600000 ? 50 : ms, ...of);
+		const send = fetch; // one claim is long on its way
+		window.fetch = async (...of) => {
+			if (window.slow && (of[1]?.method ?? of[0].method) === "PUT") {
+				window.slow = false;
+				await new Promise((f) => wait(f, 300));
+			}
+			return send(...of);
+		};
 	}`)
 	p.Wait(`document.querySelector("[data-question]") && window.turns > 2`)
 	if who := claimed(); who != "" {
@@ -108,10 +116,12 @@ func TestClaimFollowsTheEye(t *testing.T) {
 	}
 	desktest.Eval[bool](p, `window.see("visible")`)
 	p.Says("Let go")
+	desktest.Eval[bool](p, `window.slow = true`)
+	p.Wait(`!window.slow`)
 	p.Press("c")
 	p.Says("I am at it")
 	desktest.Eval[bool](p, `(window.turns = 0, true)`)
-	p.Wait(`window.turns > 2`)
+	p.Wait(`window.turns > 8`)
 	if who := claimed(); who != "" {
 		t.Errorf("let go, it is claimed by %q", who)
 	}

@@ -87,6 +87,39 @@ func TestIssuer(t *testing.T) {
 	}
 }
 
+// TestBackFromIssuer: who signs in at an issuer, and comes back with a ticket, is where they were.
+func TestBackFromIssuer(t *testing.T) {
+	s := desktest.Serve(t, "--oidc-issuer", "https://issuer.example.com", "--oidc-client", "desk", "--oidc-roles", `[{"claim":"groups","value":"x","role":"viewer","machines":["*"]}]`)
+	list := s.Starts(desktest.Alone, 2)
+	p := desktest.Open(s, "", list[1].Path()+"?machine=alone")
+	p.Wait(`document.querySelector("a[href='/desk/login']")`)
+	desktest.Eval[bool](p, `(document.querySelector("a[href='/desk/login']").addEventListener("click", (e) => e.preventDefault()), document.querySelector("a[href='/desk/login']").click(), true)`) // the issuer is elsewhere
+	p.Visit("/desk/#t=" + s.Ticket("carol"))
+	p.Wait(`location.pathname + location.search === %s && document.querySelector("[data-question]")`, list[1].Path()+"?machine=alone")
+	p.Visit("/desk/#t=" + s.Ticket("carol")) // once
+	p.Wait(`location.pathname === "/desk/" && document.querySelector("[data-question]")`)
+}
+
+// TestMineGains: what is assigned to somebody comes to what they look at as theirs, and what others let
+// go to what is free.
+func TestMineGains(t *testing.T) {
+	s := desktest.Serve(t)
+	v := s.Starts(desktest.Alone, 2)[1]
+	claim := "/v1/inbox/" + v.Question.QuestionID + "/claim"
+	p := desktest.Open(s, "carol", "/desk/inbox?mine=true")
+	p.Wait(`document.querySelector("header .state").innerText === "live" && document.querySelector("[data-state=empty]")`)
+	s.Call("dave", 200, "PUT", claim, `{"specialistId":"dave"}`, nil)
+	s.Call("dave", 200, "PUT", claim, `{"specialistId":"dave","for":"carol"}`, nil)
+	p.Says("1 new")
+	p.Visit("/desk/inbox?mine=free")
+	s.Call("dave", 204, "DELETE", claim, "", nil)
+	s.Call("dave", 200, "PUT", claim, `{"specialistId":"dave"}`, nil)
+	p.Visit("/desk/inbox?mine=free")
+	p.Wait(`document.querySelector("header .state").innerText === "live" && document.querySelectorAll("[data-row]").length === 1`)
+	s.Call("dave", 204, "DELETE", claim, "", nil)
+	p.Says("1 new")
+}
+
 // noticing keeps what the page would tell somebody who looks elsewhere, and lets time be turned.
 const noticing = `(() => {
 	globalThis.told = [];
@@ -131,6 +164,11 @@ func TestNotices(t *testing.T) {
 	if got := desktest.Eval[string](p, icon); got == plain {
 		t.Errorf("the icon is the same, whether something waits or not: %s", got)
 	}
+	p.Go("/desk/inbox?machine=nothing") // what is filtered does not matter
+	p.Wait(`document.querySelector("header .state").innerText === "live" && document.querySelector("[data-state=empty]")`)
+	desktest.Eval[bool](p, `(hide(true), true)`)
+	s.Starts(desktest.Alone, 1)
+	p.Wait(`told.length === 1 && told[0].includes("1 question in alone") && document.title.startsWith("(5) ")`)
 	desktest.Eval[bool](p, `(localStorage.setItem("dialai.settings", JSON.stringify({ notify: true, quietFrom: "00:00", quietTo: "23:59" })), true)`)
 	p.Visit("/desk/inbox")
 	p.Wait(`document.querySelector("header .state").innerText === "live"`)

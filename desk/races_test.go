@@ -230,3 +230,37 @@ func TestDraftOfAnother(t *testing.T) {
 		t.Errorf("the word was taken: %+v", now)
 	}
 }
+
+// TestTakeBackPending: a word that waits for a second one is taken back from the foot; where that cannot be said, the foot
+// says so, and it can be said again.
+func TestTakeBackPending(t *testing.T) {
+	s := desktest.Serve(t)
+	v := s.Start(desktest.Kinds["approved"].JSON(), `{"n":1}`)
+	rulings := func() int {
+		t.Helper()
+		var q struct {
+			Rulings []struct{ SpecialistID string }
+		}
+		s.Call("dave", 200, "GET", "/v1/inbox/"+v.Question.QuestionID, "", &q)
+		return len(q.Rulings)
+	}
+	p := desktest.Open(s, "carol", v.Path())
+	p.Press("1", "Ctrl+Enter")
+	p.Wait(`document.querySelector("[data-outcome] button")`)
+	if n := rulings(); n != 1 {
+		t.Fatalf("%d words wait, want 1", n)
+	}
+	press := func() {
+		desktest.Eval[bool](p, `([...document.querySelectorAll("[data-outcome] button")].find((b) => b.innerText === "Take it back").click(), true)`)
+	}
+	p.Lose()
+	press()
+	p.Wait(`document.querySelector("[data-refused]")`)
+	p.Find()
+	press()
+	p.Wait(`![...document.querySelectorAll("[data-outcome] button")].some((b) => b.innerText === "Take it back")`)
+	if n := rulings(); n != 0 {
+		t.Errorf("%d words wait, want none", n)
+	}
+	open(t, s, v.SessionID)
+}

@@ -37,6 +37,27 @@ func TestSignInEnds(t *testing.T) {
 	decided(t, s, v.SessionID, "refuse")
 }
 
+// TestSignOut: who signs out has a word sent that was held back, and leaves nothing of what was loaded to whoever
+// signs in next.
+func TestSignOut(t *testing.T) {
+	s := desktest.Serve(t)
+	list := s.Starts(desktest.Alone, 2)
+	p := desktest.OpenIn(s, "carol", list[0].Path(), `sessionStorage.loads = +(sessionStorage.loads ?? 0) + 1;`)
+	p.Expect("401 /v1")
+	p.Press("1", "Enter")
+	p.Wait(`document.querySelector("[data-question]")?.dataset.question === %s`, list[1].Question.QuestionID) // it is held
+	open(t, s, list[0].SessionID)
+	desktest.Eval[bool](p, `(document.querySelector("a[href$='/desk/settings']").click(), true)`)
+	p.Says("Sign out")
+	before := desktest.Eval[int](p, `+sessionStorage.loads`)
+	desktest.Eval[bool](p, `([...document.querySelectorAll("button")].find((b) => b.innerText === "Sign out").click(), true)`)
+	p.Wait(`document.querySelector("input[type=password]") && !document.body.innerText.includes("alone")`)
+	decided(t, s, list[0].SessionID, "pay")
+	if loads, kept := desktest.Eval[int](p, `+sessionStorage.loads`), desktest.Eval[string](p, `Object.keys(localStorage).concat(Object.keys(sessionStorage)).filter((k) => k !== "loads").join()`); loads <= before || strings.Contains(kept, "held") || strings.Contains(kept, "token") || strings.Contains(kept, "draft") {
+		t.Errorf("after %d loads, and %d before, what is kept is %s", loads, before, kept)
+	}
+}
+
 // TestStaySignedIn: two minutes before one is signed out the page says so, also after it was loaded anew, and
 // whatever the clock of the computer says; a call puts it off, a stream that goes on does not.
 func TestStaySignedIn(t *testing.T) {

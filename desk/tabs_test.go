@@ -15,7 +15,7 @@ func TestSimulate(t *testing.T) {
 	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/machines/refund-desk/simulate")
 	p.Wait(`document.querySelector("#about-amount")?.value === "500"`) // as the newest session has it
-	if got := desktest.Eval[string](p, `[...document.querySelectorAll(".panel tbody tr")].map((r) => r.querySelector("[data-recorded]").innerText + " " + r.querySelector("input").value).join()`); got != "recorded: 8 of 15 0.55,recorded: 12 of 15 0.76,recorded: 5 of 15 0.39" {
+	if got := desktest.Eval[string](p, `[...document.querySelectorAll(".panel tbody tr")].map((r) => r.querySelector("[data-recorded]").innerText + " " + r.querySelector("input").value).join()`); got != "recorded: 8 of 15 0.56,recorded: 12 of 15 0.77,recorded: 5 of 15 0.4" {
 		t.Errorf("the voters begin with %s", got)
 	}
 	played := func(wait string) []string {

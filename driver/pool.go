@@ -39,6 +39,7 @@ type pool struct {
 
 	// worker is changed by run alone, with d.mu held.
 	worker session.Worker
+	skew   time.Duration // the operator was told of; used by run alone
 
 	// What follows is guarded by d.mu.
 	releases []session.Release
@@ -86,6 +87,7 @@ func (p *pool) run(ctx context.Context, store session.WorkStore) {
 	tick := time.NewTicker(claimEvery)
 	defer tick.Stop()
 	for {
+		p.tellSkew(store)
 		p.release()
 		p.claim(ctx)
 		select {
@@ -108,6 +110,18 @@ func (p *pool) run(ctx context.Context, store session.WorkStore) {
 			}
 			return
 		}
+	}
+}
+
+// tellSkew tells the operator when the clock of this process is off, and when it is off by more than before.
+func (p *pool) tellSkew(store session.WorkStore) {
+	clock, ok := store.(session.Clock)
+	if !ok {
+		return
+	}
+	if skew := clock.Skew(); (skew - p.skew).Abs() > session.MaxSkew {
+		p.skew = skew
+		p.d.config.Log.Warn("the clock of this process is not that of the store, by which it goes", "tenant", p.t.Name, "ahead", skew.Round(time.Second).String())
 	}
 }
 
@@ -288,9 +302,9 @@ func (p *pool) followed(ctx context.Context, j *job, tick runner.Tick, err error
 	case j.sequence > tick.Session.Sequence:
 		p.keep(j)
 	case tick.Session.Status != session.Running, tick.Session.Waits():
-		p.give(j, session.Release{Sequence: tick.Session.Sequence, After: until(tick.Session.WakeAt())})
+		p.give(j, session.Release{Sequence: tick.Session.Sequence, After: p.until(tick.Session.WakeAt())})
 	case tick.Status == runner.TickWaiting:
-		after := until(tick.Session.WakeAt())
+		after := p.until(tick.Session.WakeAt())
 		// An answer that comes later comes with a commit; whether who asks lives is to be looked at.
 		if after < 0 || after > lookAgain && (len(tick.Session.OpenAsks()) == 0 || !tick.Session.OnlyLate()) {
 			after = lookAgain
@@ -303,11 +317,11 @@ func (p *pool) followed(ctx context.Context, j *job, tick runner.Tick, err error
 
 // until returns how long it takes until a moment at which a session is to be stepped again; never if
 // there is none.
-func until(at specialist.Time) time.Duration {
+func (p *pool) until(at specialist.Time) time.Duration {
 	if at == 0 {
 		return never
 	}
-	return max(soonest, time.Duration(at-now()+1)*time.Millisecond)
+	return max(soonest, time.Duration(at-p.t.Runner.Now()+1)*time.Millisecond)
 }
 
 // failed gives a session back whose step has failed. What it has nothing to do with counts for nothing.

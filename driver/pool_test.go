@@ -90,9 +90,11 @@ func (h *handing) Join(context.Context) (session.Worker, error) {
 	return w, nil
 }
 
-func (h *handing) Workers(context.Context) ([]session.WorkerInfo, error)      { panic("not asked for") }
-func (h *handing) Quarantined(context.Context) ([]session.Quarantined, error) { panic("not asked for") }
-func (h *handing) Free(context.Context, specialist.SessionID) error           { return nil }
+func (h *handing) Workers(context.Context) ([]session.WorkerInfo, error) { panic("not asked for") }
+func (h *handing) Quarantined(context.Context, int) ([]session.Quarantined, error) {
+	panic("not asked for")
+}
+func (h *handing) Free(context.Context, specialist.SessionID) error { return nil }
 
 func (w *hand) News() <-chan struct{} { return w.news }
 func (w *hand) Lost() <-chan struct{} { return w.lost }

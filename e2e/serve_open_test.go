@@ -32,10 +32,11 @@ func (d *desk) told(args ...string) (s *served, desk string, text func() string)
 	d.must(s.cmd.Start())
 	d.Cleanup(func() { s.cmd.Process.Kill() })
 	for until := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, after, ok := strings.Cut(out.String(), "http://"); ok && strings.Contains(after, "\n") {
+		said := out.String()
+		_, after, _ := strings.Cut(said, "http://")
+		if _, ticket, ok := strings.Cut(said, "/desk/#t="); ok && strings.Contains(ticket, "\n") { // it is printed in parts
 			s.url = "http://" + strings.FieldsFunc(after, func(c rune) bool { return strings.ContainsRune(" ,/\"", c) })[0]
-			_, ticket, _ := strings.Cut(out.String(), "/desk/#t=")
-			return s, strings.FieldsFunc(ticket+" ", func(c rune) bool { return strings.ContainsRune(" \n\"", c) })[0], out.String
+			return s, strings.FieldsFunc(ticket, func(c rune) bool { return strings.ContainsRune(" \n\"", c) })[0], out.String
 		}
 		if time.Now().After(until) {
 			d.Fatalf("the server does not say where it is: %s%s", out, s.logs)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -151,5 +153,35 @@ func TestServersShareDatabase(t *testing.T) {
 	}
 	if logs := first.logs.String() + second.logs.String(); strings.Contains(logs, secret) {
 		t.Errorf("a log has the password:\n%s", logs)
+	}
+}
+
+// TestServersShareQuota is two servers over one database whose tenant may have two sessions at a time: no more
+// are started, through whichever server. One that ends through the other one makes room.
+func TestServersShareQuota(t *testing.T) {
+	d, _ := newDatabase(t)
+	config := filepath.Join(d.dir, "serve.yaml")
+	d.must(os.WriteFile(config, []byte("tenants:\n  default: { quota: { maxSessions: 2, windows: [{ length: 24h, calls: 1000 }] } }\n"), 0o600))
+	first, second := d.serve("--config", config), d.serve("--config", config)
+	start := func(s *served, want int) (got shown) {
+		t.Helper()
+		s.call(want, "POST", "/v1/sessions?wait=20s", map[string]any{"machine": json.RawMessage(question)}, &got)
+		return got
+	}
+	one := start(first, 201)
+	start(second, 201)
+	start(first, 429)
+	start(second, 429)
+	var ruled shown
+	second.call(200, "POST", "/v1/sessions/"+one.Session.SessionID+"/decisions?wait=20s", map[string]any{
+		"transitionName": "on", "roundId": one.Session.Question.RoundID, "questionDigest": one.Session.Question.Digest,
+	}, &ruled)
+	if ruled.Session.Status != "completed" {
+		t.Fatalf("the session that was ruled comes to %+v", ruled)
+	}
+	start(first, 201)
+	start(second, 429)
+	for _, s := range []*served{first, second} {
+		s.end(os.Interrupt, 0)
 	}
 }

@@ -35,7 +35,7 @@ func TestFullUndertakeClaude(t *testing.T) {
 		{"ask, state_plan, decline", submit("state_plan", plan)}, {"brief, escalate", submit("brief", nil)}, {"clarify, begin", submit("begin", map[string]any{"understanding": "u", "approach": "a", "tasks": []string{"a.txt"}})},
 		{"report, inquire, hand_off, complete", write}, {"question, pass_on, accept_report, escalate", submit("accept_report", nil)}, {"sound, incomplete, unsound", submit("sound", finding)}, {"fulfil, reopen", submit("fulfil", nil)},
 	}
-	c.fake.Answer = func(r agenttest.Request) (agenttest.Step, bool) {
+	c.fake.Answers(func(r agenttest.Request) (agenttest.Step, bool) {
 		_, legal, asked := strings.Cut(r.Since, "Legal moves now: ")
 		for _, m := range moves {
 			if asked && strings.HasPrefix(legal, m.legal+".") {
@@ -43,7 +43,7 @@ func TestFullUndertakeClaude(t *testing.T) {
 			}
 		}
 		return agenttest.Step{Text: "The turn is over."}, true
-	}
+	})
 	spec := filepath.Join(filepath.Dir(c.store), "spec.md")
 	if err := os.WriteFile(spec, []byte("Write a.txt."), 0o600); err != nil {
 		t.Fatal(err)

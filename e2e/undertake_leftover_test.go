@@ -28,7 +28,7 @@ func TestUndertakeEndsLeftovers(t *testing.T) {
 		t.Fatalf("mkfifo: %v %s", err, out)
 	}
 	var started atomic.Bool
-	fake.Answer = func(r agenttest.Request) (agenttest.Step, bool) {
+	fake.Answers(func(r agenttest.Request) (agenttest.Step, bool) {
 		if len(r.Tools) > 0 && started.CompareAndSwap(false, true) {
 			return agenttest.Uses("bash", map[string]any{"command": "setsid sh -c 'echo $$ >" + pipe + "; exec sleep 600' & sleep 600", "description": "of the test"}), true
 		}
@@ -36,7 +36,7 @@ func TestUndertakeEndsLeftovers(t *testing.T) {
 			return agenttest.Step{Text: "The turn is over."}, true
 		}
 		return agenttest.Uses("dialai_submit", map[string]any{"transition": "complete", "message": "done", "accomplished": []string{"up"}, "remaining": []string{}}), true
-	}
+	})
 	env := append(os.Environ(), agenttest.OpenCodeEnv(t, fake, t.TempDir())...)
 	undertake := func(args ...string) *exec.Cmd {
 		cmd := exec.Command(program, append(append([]string{"undertake"}, args...), "--no-wait", "--allow", "Bash", "--store", "d.db")...)

@@ -38,7 +38,7 @@ func TestPermissionOverKill(t *testing.T) {
 			a, d := of(t, fake), undertakingIn(t, "")
 			asked := filepath.Join(d.dir, "work", "asked.txt")
 			var asks atomic.Int32
-			fake.Answer = func(r agenttest.Request) (agenttest.Step, bool) {
+			fake.Answers(func(r agenttest.Request) (agenttest.Step, bool) {
 				switch _, err := os.Stat(asked); {
 				case !slices.Contains(r.Tools, a.submit):
 					return agenttest.Step{Text: "A title"}, true // the program asks for itself
@@ -48,7 +48,7 @@ func TestPermissionOverKill(t *testing.T) {
 					return a.runs("echo x >>asked.txt; : --password " + secret + " " + token), true
 				}
 				return agenttest.Uses(a.submit, map[string]any{"transition": "complete", "message": "done", "accomplished": []string{"all"}, "remaining": []string{}}), true
-			}
+			})
 
 			killed := d.undertakes(a, "--solo", "spec.md", "--agent", a.name, "--cwd", "work")
 			first := d.waitsFor("permission")
@@ -146,7 +146,7 @@ func TestQuestionsOfRealAgents(t *testing.T) {
 				c.switched(t, &a)
 			}
 			var used atomic.Bool
-			fake.Answer = func(r agenttest.Request) (agenttest.Step, bool) {
+			fake.Answers(func(r agenttest.Request) (agenttest.Step, bool) {
 				switch {
 				case !slices.Contains(r.Tools, a.submit):
 					return agenttest.Step{Text: "A title"}, true // the program asks for itself
@@ -156,7 +156,7 @@ func TestQuestionsOfRealAgents(t *testing.T) {
 					return asksWhichColour(c.tool), true
 				}
 				return agenttest.Uses(a.submit, map[string]any{"transition": "complete", "message": "done", "accomplished": []string{"all"}, "remaining": []string{}}), true
-			}
+			})
 			d.undertakes(a, "--solo", "spec.md", "--agent", a.name, "--cwd", "work")
 			asks := strings.Contains(c.told, "Blue")
 			if asks {

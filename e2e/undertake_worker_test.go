@@ -48,7 +48,7 @@ func worksFor(t *testing.T, fake *agenttest.Server, name string, env []string, t
 		return agenttest.Uses(tool, input)
 	}
 	pushed, worked := false, false
-	fake.Answer = func(r agenttest.Request) (agenttest.Step, bool) {
+	fake.Answers(func(r agenttest.Request) (agenttest.Step, bool) {
 		switch {
 		case strings.Contains(r.Since, "Legal moves now: clarify, begin"):
 			return submit("begin", map[string]any{"understanding": "u", "approach": "a", "tasks": []string{"a.txt"}}), true
@@ -62,7 +62,7 @@ func worksFor(t *testing.T, fake *agenttest.Server, name string, env []string, t
 			return runs("touch a.txt"), true
 		}
 		return submit("complete", map[string]any{"accomplished": []string{"a.txt"}, "remaining": []string{}}), true
-	}
+	})
 	undertake := func(args ...string) (string, int) {
 		cmd := exec.Command(program, append(append([]string{"undertake"}, args...), "--no-wait", "--allow", "Bash(touch*)", "--deny", "Bash(git push*)", "--store", "d.db")...)
 		cmd.Dir, cmd.Env = d.dir, append(os.Environ(), env...)

@@ -256,8 +256,11 @@ func (t *trace) record(ev session.Event, live []*specialist.Proposal) {
 	case *session.Executed:
 		t.executed = d
 	case *session.Learned:
-		if t.outcome = d.Outcome; d.Held != nil {
+		switch {
+		case d.Held != nil:
 			t.outcome = d.Held
+		case d.Unruled == nil:
+			t.outcome = d.Outcome
 		}
 	}
 }

@@ -134,7 +134,7 @@ func evidenceOf(ctx context.Context, r *runner.Runner, t *trace, j *session.Judg
 	default:
 		q.Policy.Threshold = made.Threshold
 	}
-	q.Policy.NoStacking = m.Definition().Stacking == "off"
+	q.Policy.NoStacking, q.Policy.Rounds = m.Definition().Stacking == "off", m.Definition().LearnsFromRounds()
 	return &arbiter.Evidence{Ledger: l, Place: j.Evidence.Place, Question: q}, nil
 }
 

@@ -40,6 +40,7 @@ func (d *decoder) definition(root *node) *Definition {
 		{"secondHuman", d.secondHuman(&def.SecondHuman)},
 		{"optionOrder", text(d, &def.OptionOrder)},
 		{"stacking", text(d, &def.Stacking)},
+		{"learnFrom", text(d, &def.LearnFrom)},
 		{"input", d.raw((*[]byte)(&def.Input), 0)},
 		{"subject", text(d, &def.Subject)},
 		{"groups", d.groups(&def.Groups)},

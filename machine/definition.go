@@ -39,6 +39,7 @@ type Definition struct {
 	SecondHuman        *SecondHuman    `json:"secondHuman,omitempty"`
 	OptionOrder        OptionOrder     `json:"optionOrder,omitempty" validate:"omitempty,oneof=random declared"`
 	Stacking           string          `json:"stacking,omitempty" validate:"omitempty,oneof=auto off"`
+	LearnFrom          string          `json:"learnFrom,omitempty" validate:"omitempty,oneof=humans humansAndRounds"`
 	Input              json.RawMessage `json:"input,omitzero" validate:"maxbytes=65536"` // a JSON Schema for a session's metaJson
 	Subject            string          `json:"subject,omitempty"`                        // an expression: what a session is about
 	Groups             groupList       `json:"groups,omitzero" validate:"max=256"`       // of humans; nil if absent
@@ -249,3 +250,6 @@ func (s *Specialist) Local() bool { return s.StrategyFn != "" || s.StrategyFnNam
 func (s *Specialist) hasMode() bool {
 	return s.Local() || s.StrategyWebhookURL != "" || s.ContextFn != "" || s.ContextWebhookURL != "" || s.ModelID != "" || s.Agent != ""
 }
+
+// LearnsFromRounds reports whether bayes learns from rounds without a human's word, too.
+func (def *Definition) LearnsFromRounds() bool { return def.LearnFrom == "humansAndRounds" }

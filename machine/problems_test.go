@@ -218,6 +218,7 @@ func TestProblems(t *testing.T) {
 			[]string{`[too-few-humans] secondHuman waits for a second human in state "a", and only "k" may rule there | ` + anotherHuman}},
 		{in(`"optionOrder":▶"shuffled"`), []string{`[bad-value] optionOrder is "shuffled" | it may be random, declared`}},
 		{in(`"stacking":▶"on"`), []string{`[bad-value] stacking is "on" | it may be auto, off`}},
+		{in(`"learnFrom":▶"rounds"`), []string{`[bad-value] learnFrom is "rounds" | it may be humans, humansAndRounds`}},
 		{in(`"solicit":{"wave":▶"all"}`), []string{`[wrong-type] wave must be a whole number, not a string`}},
 		{in(`▶"risk":{"maxError":0.1}`), []string{`[bad-strategy] risk needs the strategy bayes, and no arbiter is declared for state "a" | ` + needsBayes}},
 		{in(`"specialists":[{"role":"arbiter","specialistId":"r"}],▶"risk":{"maxError":0.1}`), []string{`[bad-strategy] risk needs the strategy bayes, and state "a" is decided by "r", which has another | ` + needsBayes}},

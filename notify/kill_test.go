@@ -80,7 +80,7 @@ func openBoth(t *testing.T, dir string) (*store.SQLite, *store.Control) {
 // TestKilled kills processes that deliver, each time somewhere else: in the end every session has
 // been told of, and what was told twice had the same id and the same words.
 func TestKilled(t *testing.T) {
-	kills := 100
+	kills := kills
 	if testing.Short() {
 		kills = 10
 	}

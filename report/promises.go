@@ -106,6 +106,11 @@ func promises(d *runner.Deciding) []PromiseStatus {
 		}
 		list[k].States = append(list[k].States, s.State.Name)
 	}
+	if len(list) > 0 {
+		if f, any := d.Ledger.Learning(d.Machine.Name(), d.States[0].Question.Policy); any {
+			list[0].Notices = append(list[0].Notices, f.Message)
+		}
+	}
 	return list
 }
 

@@ -17,8 +17,7 @@ import (
 // outcomes returns all that was learned.
 func (b *bench) outcomes() (list []trust.Outcome) {
 	b.Helper()
-	for l, err := range b.store.Lessons(b.ctx, 0) {
-		b.ok(err)
+	for _, l := range b.lessons() {
 		l.Outcome.Seq = l.Seq
 		list = append(list, *l.Outcome)
 	}
@@ -112,7 +111,7 @@ func (b *bench) voter(rng *rand.Rand, truth *string, p float64) part {
 // were known then, and fails the test unless the same comes out.
 func (b *bench) reproduce(s *session.Session) {
 	b.Helper()
-	outcomes := b.outcomes()
+	lessons := b.lessons()
 	checked := 0
 	l := trust.New()
 	for _, r := range b.raw(s) {
@@ -125,12 +124,12 @@ func (b *bench) reproduce(s *session.Session) {
 			Code        string           `json:"code"`
 		}
 		b.ok(json.Unmarshal(r.Data, &v))
-		for ; len(outcomes) > 0 && outcomes[0].Seq <= v.Evidence.Place; outcomes = outcomes[1:] {
-			b.ok(l.Add(outcomes[0]))
+		for ; len(lessons) > 0 && lessons[0].Seq <= v.Evidence.Place; lessons = lessons[1:] {
+			b.ok(l.Learn(lessons[0]))
 		}
 		e := v.Explanation
 		q := trust.Question{Machine: "desk", State: "open", Options: e.Options, PolicyDigest: v.Evidence.PolicyDigest, Partial: v.Evidence.Partial, Stop: v.Evidence.Stop,
-			Policy: trust.Policy{Threshold: e.Threshold}}
+			Policy: trust.Policy{Threshold: e.Threshold, Rounds: s.Machine().Definition().LearnsFromRounds()}}
 		if e.Risk != nil {
 			q.Policy.Promise = &e.Risk.Promise
 		}

@@ -24,17 +24,21 @@ import (
 // ask's hold is what it takes of them: its first call, which has to fit, and its spare,
 // the calls for repairs that still fitted when everybody had a first. Both are recorded
 // with the ask and end when it is settled. The ticket is the same for the quota of a
-// tenant, which is shared by its sessions and kept in memory: it is taken when the ask is
-// admitted, started when it is sent, and settled with what it cost.
+// tenant, which is shared by its sessions: it is taken when the ask is admitted, with those of
+// all who are asked together, started when it is sent, and settled with what it cost.
 
 // admit returns whom the budget lets be asked. Who would break a hard limit is
 // recorded as a failed ask; who would only have to wait for others is left for
 // later. What is left is set aside for repairs of those who are asked.
-func (w *engine) admit(ctx context.Context, ask []*planning.Member) []*planning.Member {
+func (w *engine) admit(ctx context.Context, ask []*planning.Member) ([]*planning.Member, error) {
 	b := w.budget()
 	if w.holds = nil; b == nil && w.r.quota == nil {
-		return ask
+		return ask, nil
 	}
+	if err := w.takeAll(ctx, ask); err != nil {
+		return nil, err
+	}
+	defer w.dropUntaken()
 	w.holds = map[string]*hold{}
 	again := w.repeated(ask)
 	a := &repairBudget{engine: w, budget: b, spent: w.now.Spent(), held: w.held(again...), again: map[string]spend.Book{}}
@@ -43,23 +47,26 @@ func (w *engine) admit(ctx context.Context, ask []*planning.Member) []*planning.
 	}
 	admitted := ask[:0:0]
 	for _, m := range ask {
-		if a.admits(ctx, m) {
+		ok, err := a.admits(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
 			admitted = append(admitted, m)
 		}
 	}
 	a.setAside(ctx, admitted)
-	return admitted
+	return admitted, nil
 }
 
 // admits reports whether one member can be asked, and holds what that needs, or
 // records why not.
-func (a *repairBudget) admits(ctx context.Context, m *planning.Member) bool {
+func (a *repairBudget) admits(ctx context.Context, m *planning.Member) (ok bool, err error) {
 	old, paid := a.repeats(m), a.spent
 	delete(a.again, m.SpecialistID)
 	if old != nil && m.Source != specialist.Model {
 		a.held = a.held.Plus(old.Remote.Held())
-		a.keep(ctx, m.SpecialistID, a.need(m).first)
-		return true // it is repeated under its key: what it costs is held already
+		return true, a.keep(ctx, m.SpecialistID, a.need(m).first) // it is repeated under its key: what it costs is held already
 	}
 	if old != nil {
 		paid = paid.Plus(guard.State{}.Charge(old.Remote.Expected(), "").Spent)
@@ -74,7 +81,9 @@ func (a *repairBudget) admits(ctx context.Context, m *planning.Member) bool {
 		refused = a.budget.Admit(paid, a.reserved(), n.first)
 	}
 	if refused == nil {
-		refused = a.take(ctx, m.SpecialistID, n.first)
+		if refused, err = a.take(ctx, m.SpecialistID, n.first); err != nil {
+			return false, err
+		}
 		overQuota = refused != nil
 	}
 	switch {
@@ -87,7 +96,7 @@ func (a *repairBudget) admits(ctx context.Context, m *planning.Member) bool {
 	case old != nil:
 		a.held = a.held.Plus(old.Remote.Held())
 	}
-	return refused == nil
+	return refused == nil, nil
 }
 
 // repeated returns the open asks of members.

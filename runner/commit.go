@@ -28,10 +28,10 @@ type commit struct {
 	overdrawn error // a charge that makes no sense: nothing is committed
 }
 
-// reset makes t an empty commit that follows s.
+// reset makes t an empty commit that follows s, and is no earlier than what has happened, whatever a clock says.
 func (t *commit) reset(r *Runner, s *session.Session) {
 	proposals, asks := t.open.Proposals[:0], t.open.Asks[:0]
-	*t = commit{r: r, before: s, now: *s, at: r.now(), events: t.events[:0]}
+	*t = commit{r: r, before: s, now: *s, at: max(r.now(), s.UpdatedAt), events: t.events[:0]}
 	if s.Open != nil {
 		t.open = *s.Open
 		proposals, asks = append(proposals, s.Open.Proposals...), append(asks, s.Open.Asks...)

@@ -241,11 +241,14 @@ func TestExplainCorrelated(t *testing.T) {
 			t.Errorf("%s is discounted for %+v", v.SpecialistID, v.Correlated)
 		}
 		for _, share := range e.Verdict.Judgement.Votes {
-			sum := exact.One
+			sum, whole := exact.One, exact.One
 			for _, c := range v.Correlated {
-				sum += c.Rho
+				sum, whole = sum+c.Rho, min(whole, exact.One-c.Copy)
 			}
-			if off := share.Discount - exact.Share(exact.One, sum); share.SpecialistID == v.SpecialistID && (off > 3 || off < -3) {
+			if want && whole > 300_000_000 {
+				t.Errorf("the copy of p0 keeps %s of its vote", whole)
+			}
+			if off := share.Discount - exact.Share(whole, sum); share.SpecialistID == v.SpecialistID && (off > 3 || off < -3) {
 				t.Errorf("%s counts %s, discounts are %+v", v.SpecialistID, share.Discount, v.Correlated)
 			}
 		}

@@ -165,7 +165,8 @@ func named(t types.Type) string {
 // fired, an executed event where a permit is shown or a log is read back, and a
 // session stands elsewhere only after such an event was applied. lookIn makes a
 // session that no store knows, to look at a state: nothing of it is committed. A move opens
-// the round of the same state anew, in another definition (moved.go).
+// the round of the same state anew, in another definition (moved.go). A snapshot says what a log was folded
+// into, and is proven against it.
 func TestOnlyTheGateMoves(t *testing.T) {
 	s := readSource(t)
 	for what, want := range map[string]string{
@@ -176,12 +177,12 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"call pass":              "advance.go execute",
 		"call execute":           "evaluate.go executeElected, round_states.go executing, ruling.go executeForced, timer.go executeTimer",
 		"call move":              "advance.go execute",
-		"make Executed":          "advance.go move, session/folder.go newData",
-		"make RoundOpened":       "advance.go move, advance.go refused, commit_batch.go newOpened, move.go moveOnce, session/folder.go newData, session/opening.go fill",
+		"make Executed":          "advance.go move, session/folder.go newData, session/snapshot.go history",
+		"make RoundOpened":       "advance.go move, advance.go refused, commit_batch.go newOpened, move.go moveOnce, session/folder.go newData, session/opening.go fill, session/snapshot.go facts",
 		"call apply":             "commit.go emit, session/folder.go Add, session/fork.go replay, session/opening.go NewOpening",
-		"write Session.State":    "report_machine.go lookIn, session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm, session/moved.go applyMoved, session/shown.go Shown", // the state of a trust.Comparison; one that is only shown
-		"write Session.Executed": "session/fold.go applyExecuted",
-		"write Session.last":     "session/fold.go applyExecuted",
+		"write Session.State":    "report_machine.go lookIn, session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm, session/moved.go applyMoved, session/shown.go Shown, session/snapshot.go program, session/snapshot.go session", // the state of a trust.Comparison; one that is only shown
+		"write Session.Executed": "session/fold.go applyExecuted, session/snapshot.go session",
+		"write Session.last":     "session/fold.go applyExecuted, session/snapshot.go history",
 	} {
 		if got := strings.Join(s.sites[what], ", "); got != want {
 			t.Errorf("%s: in %s, want %s", what, got, want)

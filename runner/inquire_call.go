@@ -68,7 +68,10 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 	if q.err != nil {
 		return "", q.err
 	}
-	if q.refused = q.admit(ctx, &p); q.refused != nil {
+	switch q.refused, q.err = q.admit(ctx, &p); {
+	case q.err != nil:
+		return "", q.err
+	case q.refused != nil:
 		return "", truth.ErrOverBudget
 	}
 	key := askKey{w.now.Key(), w.nextAsk()}
@@ -86,7 +89,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 
 // admit reports why the budget or a quota does not let a question be asked, nil if
 // they do.
-func (q *inquirer) admit(ctx context.Context, p *probe) *spend.BudgetError {
+func (q *inquirer) admit(ctx context.Context, p *probe) (*spend.BudgetError, error) {
 	w, b := q.w, q.config.Budget
 	unsaid := p.source != specialist.Function && !p.need.Has(specialist.CostGiven)
 	if most := q.config.DefaultEstimate(); unsaid && most != 0 {
@@ -96,13 +99,13 @@ func (q *inquirer) admit(ctx context.Context, p *probe) *spend.BudgetError {
 	if !q.config.DebitsProbes() {
 		p.need = specialist.Usage{}
 	} else if unpriced := q.config.Unpriced(); unsaid && unpriced != nil {
-		return unpriced
+		return unpriced, nil
 	} else if over := b.Over(w.now.Spent()); over != nil {
-		return over
+		return over, nil
 	} else if late := w.tooLate(b, need); late != nil {
-		return late
+		return late, nil
 	} else if over := b.AdmitProbe(w.now.Spent(), w.now.GuardState().Probes, w.held(), need); over != nil {
-		return over
+		return over, nil
 	}
 	if b != nil && b.HardCalls != nil && q.config.DebitsProbes() {
 		held := w.held().Plus(need)

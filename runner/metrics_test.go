@@ -208,7 +208,7 @@ func TestInbox(t *testing.T) {
 	items[0].Proposals = nil
 	text, err := json.Marshal(items[0])
 	b.ok(err)
-	want := `{"questionId":"` + s.ID.String() + "." + s.Key().ID() + `","digest":"` + items[0].Digest + `","sessionId":"` + s.ID.String() + `","machineName":"desk","roundId":"` + s.Key().ID() + `","state":"open","prompt":"Which way?","facts":{"data":{}},` +
+	want := `{"questionId":"` + s.ID.String() + "." + s.Key().ID() + `","digest":"` + items[0].Digest + `","sessionId":"` + s.ID.String() + `","machineName":"desk","machineDigest":"` + s.Machine().Digest() + `","roundId":"` + s.Key().ID() + `","state":"open","prompt":"Which way?","facts":{"data":{}},` +
 		`"transitions":[{"name":"finish","target":"done","description":"Be done.","parameters":{"type":"object"}},{"name":"again","target":"open"}],"proposals":null,"rulings":[],"history":[],"notices":[],` +
 		`"code":"cold_start","reason":"Cold start: no alignment data available, human input required","since":"` + b.now(s).Outcome().Since.String() + `","humans":["human"]}`
 	if string(text) != want || len(items[1].Proposals) != 2 {

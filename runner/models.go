@@ -133,14 +133,14 @@ func (r *Runner) settle(t tenants.Ticket, q *specialist.Question, h *response) {
 		return
 	}
 	if h.accepted || h.givenUp {
-		t.Handle.Release()
+		t.GiveUp()
 		return
 	}
 	u := h.usage()
 	if p, err := r.programs.Of(q.Machine); err == nil {
 		u = r.priced(p.Guards(q.State), h, u)
 	}
-	if t.Handle == nil {
+	if !t.Holds() {
 		r.quota.Charge(r.scopeOf(q.Key.Session, q.Machine, q.Meta), u)
 	}
 	t.Settle(u)

@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 )
 
 // learn returns what a human's ruling teaches the ledger of the present round.
@@ -32,6 +33,20 @@ func (t *assessment) learn(ctx context.Context, d decision) (*trust.Outcome, err
 		}
 	}
 	return o, o.Check()
+}
+
+// unruled returns what the present round says without a human's word, where bayes learns from
+// such rounds, too; nil if that is nothing.
+func (t *assessment) unruled() *session.Learned {
+	if !t.now.Machine().Definition().LearnsFromRounds() || t.here.Arbiter == nil || !t.here.Arbiter.ByBayes() || t.forced() {
+		return nil
+	}
+	q := t.asked()
+	u := trust.UnruledOf(t.now.Key().ID(), q.Machine, q.State, q.Options, t.open.Learned(t.here.VersionOf, t.now.Machine()))
+	if u == nil {
+		return nil
+	}
+	return &session.Learned{Unruled: u}
 }
 
 // counterfactual enters what bayes had made of the round before the human spoke, and

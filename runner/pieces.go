@@ -73,7 +73,10 @@ func (r *Runner) handOut(ctx context.Context, s *session.Session) ([]Asking, err
 		return nil, err
 	}
 	var requests []request
-	if ask = w.admit(ctx, ask); len(ask) > 0 {
+	if ask, err = w.admit(ctx, ask); err != nil {
+		return nil, err
+	}
+	if len(ask) > 0 {
 		if requests, err = w.recordAsks(ctx, ask); err != nil {
 			return nil, err
 		}
@@ -88,6 +91,7 @@ func (r *Runner) handOut(ctx context.Context, s *session.Session) ([]Asking, err
 	q := questionOf(w.s, w.s.Notices(), &lessons.Past{Store: r.store, Session: w.s})
 	list := make([]Asking, len(requests))
 	for i, req := range requests {
+		req.ticket.Start() // until it is answered it is charged as expected
 		list[i] = Asking{AskRef{q.Key, req.index, req.estimate.Repeat, req.member.SpecialistID}, q, until, req.limit}
 		list[i].Question.Self, list[i].Question.Ask = req.member.SpecialistID, &req.ask
 	}

@@ -202,7 +202,9 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *planni
 	if w.by, err = w.arbiter(); err != nil {
 		w.by = planning.NoArbiter() // asking needs no arbiter
 	}
-	switch ask := w.admit(ctx, []*planning.Member{&own}); {
+	ask, err := w.admit(ctx, []*planning.Member{&own})
+	switch {
+	case err != nil:
 	case len(ask) > 0:
 		_, err = w.gather(ctx, ask)
 		for err == nil && w.flight != nil {

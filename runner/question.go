@@ -28,16 +28,18 @@ import (
 // A Question is an open round as a human who may decide it sees it: the one form
 // behind every view.
 type Question struct {
-	QuestionID  string                    `json:"questionId"` // <sessionId>.<roundId>
-	Digest      string                    `json:"digest"`     // of what the ruling is about
-	SessionID   string                    `json:"sessionId"`
-	MachineName string                    `json:"machineName"`
-	RoundID     string                    `json:"roundId"`
-	State       string                    `json:"state"`
-	Prompt      string                    `json:"prompt"`
-	Subject     string                    `json:"subject,omitempty"` // what the session is about; "" if the machine does not say
-	Facts       session.Facts             `json:"facts"`
-	Transitions []session.InboxTransition `json:"transitions"`
+	QuestionID  string `json:"questionId"` // <sessionId>.<roundId>
+	Digest      string `json:"digest"`     // of what the ruling is about
+	SessionID   string `json:"sessionId"`
+	MachineName string `json:"machineName"`
+	// MachineDigest is of the definition of its session: questions of one digest and state have the same choices.
+	MachineDigest string                    `json:"machineDigest"`
+	RoundID       string                    `json:"roundId"`
+	State         string                    `json:"state"`
+	Prompt        string                    `json:"prompt"`
+	Subject       string                    `json:"subject,omitempty"` // what the session is about; "" if the machine does not say
+	Facts         session.Facts             `json:"facts"`
+	Transitions   []session.InboxTransition `json:"transitions"`
 	// Proposals are in the round's order, with their payloads, reasons and costs; empty
 	// while they are withheld.
 	Proposals []json.RawMessage        `json:"proposals"`
@@ -96,7 +98,7 @@ func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer mac
 	order := proposalsOf(votes)
 	key := s.Key()
 	q := Question{
-		QuestionID: s.ID.String() + "." + key.ID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
+		QuestionID: s.ID.String() + "." + key.ID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(), RoundID: key.ID(),
 		State: s.State.Name, Prompt: s.State.Prompt, Subject: s.Subject(), Facts: s.Facts(), Transitions: s.Choices(), Proposals: []json.RawMessage{},
 		Rulings: []session.QuestionRuling{}, History: s.Records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: append([]string{}, s.YetToRule(humans)...), Viewer: string(viewer),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -285,5 +286,39 @@ func TestQuotaAfterALostRace(t *testing.T) {
 	b.ok(err)
 	if tick.Status != runner.TickAdvanced || strings.Join(b.cast.who(), " ") != "a judge" {
 		t.Errorf("the step came to %s, %s", tick.Status, tick.Code)
+	}
+}
+
+// TestQuotaOfAsksThatAreHandedOut: what is handed out is charged as expected until it is answered, and what it
+// cost more then. Nothing of it was.
+func TestQuotaOfAsksThatAreHandedOut(t *testing.T) {
+	b := newBench(t, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, USD: new(9 * exact.Dollar)}}}))
+	_, asks := b.handedOut(web("v", estimated("1")), web("w", estimated("1")))
+	if used, _ := b.r.QuotaUsed(""); used != [3]int64{2, 0, 2 * int64(dollar)} {
+		t.Errorf("until they are answered: %v", used)
+	}
+	if code := b.answer(asks[0].AskRef, "again", cost(3*dollar)); code != "" {
+		t.Errorf("the answer is refused: %s", code)
+	}
+	if used, _ := b.r.QuotaUsed(""); used != [3]int64{2, 0, 4 * int64(dollar)} {
+		t.Errorf("once one is answered: %v", used)
+	}
+}
+
+// TestQuotaOfAWaveThatDoesNotFit: of those who are asked together, those are asked for whom there is room, and
+// each other one is refused by itself.
+func TestQuotaOfAWaveThatDoesNotFit(t *testing.T) {
+	b := newBench(t, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, USD: new(2 * exact.Dollar)}}}))
+	for _, id := range []string{"a", "b", "c"} {
+		b.cast.say(id, "again")
+	}
+	b.cast.judge("judge", electFirst)
+	s := b.start(b.machine(def{top: `"quorum":"any"`, who: []string{web("a", estimated("1")), web("b", estimated("1")), web("c", estimated("1")), human("human"), arbFn("judge")}}))
+	b.stepTo(s, runner.TickAdvanced)
+	if who := strings.Join(slices.Sorted(slices.Values(b.cast.who())), " "); who != "a b judge" || strings.Count(b.log(s, 0), "ask_failed") != 1 {
+		t.Errorf("asked were %s; the log:\n%s", who, b.log(s, 0))
+	}
+	if held := b.r.QuotaHeld(""); held != 0 {
+		t.Errorf("%d calls hold something after the step", held)
 	}
 }

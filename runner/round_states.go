@@ -296,7 +296,11 @@ func (w *engine) early(ctx context.Context) (roundInput, error) {
 func (w *engine) ask(ctx context.Context, ask []*planning.Member) (roundInput, error) {
 	recorded := len(w.events)
 	w.turn = true
-	if ask = w.admit(ctx, ask); len(ask) > 0 {
+	ask, err := w.admit(ctx, ask)
+	if err != nil {
+		return seenNothing, err
+	}
+	if len(ask) > 0 {
 		return w.gather(ctx, ask)
 	}
 	switch seen := w.overBudget(); {
@@ -329,6 +333,9 @@ func (w *engine) deciding(ctx context.Context) (roundInput, error) {
 		w.emit(&session.AwaitsHuman{Code: session.CodeArbiterFailed, Reason: w.arbiterFailure(w.by)})
 		return seenHuman, nil
 	case !v.Decision.Consensus():
+		if l := w.unruled(); l != nil {
+			w.emit(l)
+		}
 		w.emit(&session.AwaitsHuman{Code: v.Decision.Code(), Reason: w.whyHuman(v)})
 		return seenHuman, nil
 	}
@@ -353,7 +360,7 @@ func (w *engine) inquiring(ctx context.Context) (roundInput, error) {
 func (w *engine) executing(ctx context.Context) (roundInput, error) {
 	v := w.open.Verdict
 	d := w.elected(v)
-	d.inquiry = w.found
+	d.inquiry, d.learned = w.found, w.unruled()
 	if w.open.SetFailed != "" { // it is not tried again in this round
 		w.emit(&session.AwaitsHuman{Code: session.CodeSetFailed, Reason: w.open.SetFailed})
 		return seenHuman, nil

@@ -111,7 +111,7 @@ func (r *Runner) ruledRound(ctx context.Context, s *session.Session, roundID str
 				c.executed = d
 			}
 		case *session.Learned:
-			if closing {
+			if closing && d.Unruled == nil {
 				c.learned = d
 			}
 		case *session.Reviewed:

@@ -49,9 +49,10 @@ type Config struct {
 	// none.
 	Prices *spend.PriceTable
 	// Quota says what a tenant may use at a time, over all its sessions; it is
-	// asked once for each tenant, and nil limits nothing. It counts what the store
-	// says that was used when this Runner first loaded the tenant, and then what this
-	// Runner asks for: it does not see what other processes ask for meanwhile.
+	// asked once for each tenant, and nil limits nothing. A store that is a [session.QuotaStore]
+	// counts it, once for all processes. With another, this Runner counts what the logs say that
+	// was used when it first loaded the tenant, and then what it asks for itself: it does not
+	// see what other processes ask for meanwhile.
 	Quota func(tenant string) *spend.Quota
 	// Tenant names whose sessions of a machine with that metaJson are; nil means
 	// that all are of the tenant "". It must answer the same whenever it is asked.
@@ -75,7 +76,7 @@ type Config struct {
 	// PublicURL is where this process can be reached by webhooks that answer
 	// later, without a slash at the end. Without it they cannot.
 	PublicURL string
-	// Now is the clock; nil means time.Now.
+	// Now is the clock; nil means that of Store if it is a [session.Clock], and else time.Now.
 	Now func() time.Time
 	// NewID makes session ids; nil means random UUIDs (version 4).
 	NewID func() specialist.SessionID
@@ -139,6 +140,9 @@ func New(c Config) (*Runner, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+		if clock, ok := c.Store.(session.Clock); ok {
+			c.Now = clock.Now
+		}
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader
@@ -153,8 +157,9 @@ func New(c Config) (*Runner, error) {
 		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),
 	}
 	r.tallies = stats.NewFollower(c.Store, r.programs)
+	shared, _ := r.store.(session.QuotaStore)
 	var err error
-	if r.quota, err = tenants.NewQuotas(tenants.Source{Quota: c.Quota, Scope: r.scope, Clock: c.Now, List: r.store.List, Load: r.load, Fold: r.Fold}); err != nil {
+	if r.quota, err = tenants.NewQuotas(tenants.Source{Quota: c.Quota, Scope: r.scope, Clock: c.Now, List: r.store.List, Load: r.load, Fold: r.Fold, Shared: shared}); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -175,6 +180,9 @@ func (r *Runner) Close() error {
 	r.owner = nil
 	return o.Release()
 }
+
+// Now returns what time it is to r.
+func (r *Runner) Now() specialist.Time { return r.now() }
 
 func (r *Runner) now() specialist.Time { return specialist.TimeOf(r.config.Now()) }
 

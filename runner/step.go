@@ -178,6 +178,7 @@ type engine struct {
 	limit  *deadline.Lazy
 
 	tickets map[string]tenants.Ticket // of a quota, by who is asked; nil if nothing is limited
+	taken   map[string]bool           // who has a ticket and was not looked at yet
 	holds   map[string]*hold          // of those who are about to be asked; nil if nothing is limited
 
 	flight *flight  // of asks that left this process; nil if none is waited for

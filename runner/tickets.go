@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/internal/tenants"
 	"github.com/dialai/dialai/machine"
@@ -64,42 +65,43 @@ func (r *Runner) corrected(ctx context.Context, s *session.Session, id string, u
 	return r.quota.Correct(ctx, r.scope(s), tenants.CallID(s.Key(), id), u)
 }
 
-// takeMore adds room for a repair to a ticket, and reports whether there is any.
+// takeMore adds room for a repair to a ticket, and reports whether there is any. A store that fails
+// has none.
 func (w *engine) takeMore(ctx context.Context, id string, need spend.Book) bool {
 	t, limited := w.tickets[id]
 	if !limited {
 		return true
 	}
-	h, err := w.reserve(ctx, id, "", need)
+	more, err := w.r.quota.Reserve(ctx, w.r.scope(&w.now), session.QuotaCall{Need: need})
 	if err != nil {
 		return false
 	}
-	t.Add(h)
+	t.Add(more[0])
 	w.hold(id, t)
 	return true
 }
 
-// reserve holds what a call of somebody needs of the tenant's quota. call names it, if
-// it is to be found again.
-func (w *engine) reserve(ctx context.Context, id, call string, need spend.Book) (*spend.Handle, error) {
-	scope := w.r.scope(&w.now)
-	scope.Round, scope.Proposer = w.now.Key().ID(), id
-	return w.r.quota.Reserve(ctx, scope, call, need)
-}
-
 // keep takes the ticket of a call that is asked for again. It is on its way, so
 // nobody refuses it.
-func (w *engine) keep(ctx context.Context, id string, need spend.Book) {
+func (w *engine) keep(ctx context.Context, id string, need spend.Book) error {
 	if w.r.quota == nil {
-		return
+		return nil
 	}
-	if h := w.r.quota.Find(w.r.scope(&w.now), tenants.CallID(w.now.Key(), id)); h != nil {
-		w.tickets[id].Release()
-		w.hold(id, tenants.Ticket{Handle: h})
-		return
+	t, ok, err := w.r.quota.Find(ctx, w.r.scope(&w.now), w.callID(id))
+	if err != nil {
+		return err
 	}
-	_ = w.take(ctx, id, need)
+	if ok {
+		w.tickets[id].ReleaseRepairs()
+		w.hold(id, t)
+		return nil
+	}
+	_, err = w.take(ctx, id, need)
+	return err
 }
+
+// callID names a call of somebody in the round.
+func (w *engine) callID(id string) string { return tenants.CallID(w.now.Key(), id) }
 
 func (w *engine) hold(id string, t tenants.Ticket) {
 	if w.tickets == nil {
@@ -111,37 +113,79 @@ func (w *engine) hold(id string, t tenants.Ticket) {
 // paid says what a call of somebody has cost. Without a ticket it was thought to be
 // free.
 func (w *engine) paid(id string, u specialist.Usage) {
-	if t := w.tickets[id]; t.Handle != nil {
+	if t := w.tickets[id]; t.Holds() {
 		t.Settle(u)
 	} else if w.r.quota != nil {
 		w.r.quota.Charge(w.r.scope(&w.now), u)
 	}
 }
 
+// takeAll takes the tickets of those who are asked together, of all or of none: then take says who is refused.
+func (w *engine) takeAll(ctx context.Context, ask []*planning.Member) error {
+	if w.r.quota == nil || len(ask) < 2 {
+		return nil
+	}
+	var ids []string
+	var wave []session.QuotaCall
+	for _, m := range ask {
+		need := w.need(m).first
+		if need == (spend.Book{}) || w.repeats(m) != nil {
+			continue
+		}
+		w.drop(m.SpecialistID)
+		ids, wave = append(ids, m.SpecialistID), append(wave, session.QuotaCall{Name: w.callID(m.SpecialistID), Need: need})
+	}
+	if len(wave) < 2 {
+		return nil
+	}
+	tickets, err := w.r.quota.Reserve(ctx, w.r.scope(&w.now), wave...)
+	if _, over := errors.AsType[*spend.BudgetError](err); over {
+		return nil
+	}
+	w.taken = map[string]bool{}
+	for i, t := range tickets {
+		w.hold(ids[i], t)
+		w.taken[ids[i]] = true
+	}
+	return err
+}
+
 // take takes a ticket for a call of somebody, or says why there is none. What is
 // free needs none. A ticket that they have, such as from before a lost race, goes back
 // first.
-func (w *engine) take(ctx context.Context, id string, need spend.Book) *spend.BudgetError {
+func (w *engine) take(ctx context.Context, id string, need spend.Book) (*spend.BudgetError, error) {
 	if w.r.quota == nil || need == (spend.Book{}) {
-		return nil
+		return nil, nil
+	}
+	if w.taken[id] {
+		delete(w.taken, id)
+		return nil, nil
 	}
 	w.drop(id)
-	h, err := w.reserve(ctx, id, tenants.CallID(w.now.Key(), id), need)
+	tickets, err := w.r.quota.Reserve(ctx, w.r.scope(&w.now), session.QuotaCall{Name: w.callID(id), Need: need})
 	if over, ok := errors.AsType[*spend.BudgetError](err); ok {
-		return over
+		return over, nil
 	}
 	if err == nil {
-		w.hold(id, tenants.Ticket{Handle: h})
+		w.hold(id, tickets[0])
 	}
-	return nil
+	return nil, err
+}
+
+// dropUntaken returns the tickets of takeAll of those who were refused for another reason.
+func (w *engine) dropUntaken() {
+	for id := range w.taken {
+		w.drop(id)
+	}
+	w.taken = nil
 }
 
 // drop returns the ticket of somebody, if there is one.
 func (w *engine) drop(id string) {
-	t := w.tickets[id]
-	t.Handle.Release()
-	t.Release()
-	delete(w.tickets, id)
+	if t, ok := w.tickets[id]; ok {
+		t.Release()
+		delete(w.tickets, id)
+	}
 }
 
 // giveBack returns the tickets of calls that were never made.

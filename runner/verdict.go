@@ -183,15 +183,17 @@ func (w *engine) unpaid(ctx context.Context) (bool, error) {
 	n := w.need(w.by)
 	need := n.first
 	if a := w.open.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status.Pending() {
-		w.keep(ctx, w.by.SpecialistID, need)
-		return false, nil // what it costs is held already
+		return false, w.keep(ctx, w.by.SpecialistID, need) // what it costs is held already
 	}
 	refused := w.unpriced(n)
 	if refused == nil {
 		refused = w.budget().Admit(w.now.Spent(), w.held(), need)
 	}
 	if refused == nil {
-		refused = w.take(ctx, w.by.SpecialistID, need)
+		var err error
+		if refused, err = w.take(ctx, w.by.SpecialistID, need); err != nil {
+			return false, err
+		}
 	}
 	switch {
 	case refused == nil:

@@ -12,8 +12,6 @@ import (
 	"github.com/dialai/dialai/server/internal/params"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/store/postgres"
 )
 
 // Keys, the audit log and the store: for who administers or audits the whole of it, with a
@@ -237,15 +235,15 @@ func (s *Server) store(ctx context.Context, p *Principal, _ *struct{}) (*storeOu
 		return nil, err
 	}
 	kept := tenantOf(ctx).Runner.Store()
-	place, err := kept.Place(ctx)
-	out := &storeOut{api.Store{Kind: "memory", Place: place}}
-	switch kept := kept.(type) {
-	case *store.SQLite:
-		if out.Body.Kind = "sqlite"; err == nil {
-			out.Body.Schema, out.Body.SizeBytes, err = kept.Status(ctx)
-		}
-	case *postgres.Store:
-		out.Body.Kind = "postgres"
+	out := &storeOut{}
+	var err error
+	if known, ok := kept.(interface {
+		Status(context.Context) (session.StoreStatus, error)
+	}); ok {
+		out.Body.StoreStatus, err = known.Status(ctx)
+	} else {
+		out.Body.Kind = "memory"
+		out.Body.Place, err = kept.Place(ctx)
 	}
 	if err == nil {
 		out.Body.LastVerify, err = s.lastVerify(ctx, p)

@@ -17,7 +17,7 @@ import (
 // somebody is writing.
 
 // mediaTypes are those of pictures.
-var mediaTypes = map[string]string{"svg": "image/svg+xml", "mermaid": "text/vnd.mermaid", "dot": "text/vnd.graphviz", "layout": "application/json"}
+var mediaTypes = map[string]string{"svg": "image/svg+xml", "mermaid": "text/vnd.mermaid", "dot": "text/vnd.graphviz", "text": "text/plain; charset=utf-8", "layout": "application/json"}
 
 func (s *Server) registerGraph() {
 	media := slices.Sorted(maps.Values(mediaTypes))
@@ -28,7 +28,7 @@ func (s *Server) registerGraph() {
 type drawIn struct {
 	params.Machine
 	Digest string `query:"digest" doc:"the digest of a version; without it the newest"`
-	Format string `query:"format" enum:"svg,mermaid,dot,layout" default:"svg" doc:"layout is the places of everything, for whoever draws it themselves"`
+	Format string `query:"format" enum:"svg,mermaid,dot,text,layout" default:"svg" doc:"layout is the places of everything, for whoever draws it themselves"`
 }
 
 type drawOut struct {

@@ -53,7 +53,7 @@ func TestDrawFile(t *testing.T) {
 	viewer := d.key(control.Grant{Role: control.Viewer})
 	for _, c := range []struct{ name, text, format, media string }{
 		{"claims.yaml", written, "", "application/json"}, {"claims.json", string(m.JSON()), "layout", "application/json"}, {"claims", written, "", "application/json"},
-		{"claims.YML", written, "svg", "image/svg+xml"}, {"claims", string(m.JSON()), "mermaid", "text/vnd.mermaid"}, {"", written, "dot", "text/vnd.graphviz"},
+		{"claims.YML", written, "svg", "image/svg+xml"}, {"claims", string(m.JSON()), "mermaid", "text/vnd.mermaid"}, {"", written, "dot", "text/vnd.graphviz"}, {"", written, "text", "text/plain; charset=utf-8"},
 	} {
 		more, format := []string{}, "layout"
 		if c.format != "" {

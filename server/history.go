@@ -332,6 +332,7 @@ type agentLogIn struct {
 	Human   string `query:"human" doc:"the human as whom it is looked at"`
 	Payload string `query:"payload" enum:"redacted,full" default:"redacted" doc:"what is told of texts"`
 	From    int64  `query:"from" minimum:"0" doc:"the number of the first event"`
+	Kind    string `query:"kind" maxLength:"64" doc:"only events of this kind, such as permission, each with the session in which that was decided"`
 }
 
 type agentLogOut struct{ Body eventsBody }
@@ -345,13 +346,25 @@ func (s *Server) agentLog(ctx context.Context, p *Principal, in *agentLogIn) (*a
 	if err != nil {
 		return nil, err
 	}
-	l, err := listing(fmt.Sprint("agent log ", at.ID, in.From, in.Payload), p, &in.Page, false)
+	l, err := listing(fmt.Sprint("agent log ", at.ID, in.From, in.Payload, in.Kind), p, &in.Page, false)
 	if err != nil {
 		return nil, err
 	}
 	from, view := max(in.From, l.After+1), api.LogView{Redacted: in.Payload != "full", Hidden: hidden}
-	page, err := l.events(from, view.AgentEvents(at.ID.String(), tenantOf(ctx).Runner.Store().AgentLog(ctx, at.ID, from-1)))
+	entries := ofKind(tenantOf(ctx).Runner.Store().AgentLog(ctx, at.ID, from-1), in.Kind)
+	page, err := l.events(from, view.AgentEvents(at.ID.String(), entries))
 	return &agentLogOut{page}, err
+}
+
+// ofKind leaves out what is not of a kind; "" has all.
+func ofKind(entries iter.Seq2[session.AgentEvent, error], kind string) iter.Seq2[session.AgentEvent, error] {
+	return func(yield func(session.AgentEvent, error) bool) {
+		for e, err := range entries {
+			if (err != nil || kind == "" || e.Kind == kind) && !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 type drivenOut struct{ Body api.Driven }

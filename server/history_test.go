@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/explain"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -38,6 +39,19 @@ func TestHistory(t *testing.T) {
 	d.told(s, "two", "call +49 151 23456789 or ann@example.com", "four")
 	d.alike(path+"/agent-log", "log", s.SessionID, "--agent")
 	d.alike(path+"/agent-log?payload=full&from=2", "log", s.SessionID, "--agent", "--payload", "full", "--from", "2")
+	id, err := session.ParseID(s.SessionID)
+	if err == nil {
+		err = d.runner.Store().AppendAgentLog(t.Context(), id, 3, session.AgentEvent{Kind: "permission", Data: json.RawMessage(`{"tool":"Bash","session":"x","allowed":true}`)}, session.AgentEvent{Kind: "note"}, session.AgentEvent{Kind: "permission", Data: json.RawMessage(`{"tool":"Read","session":"y","allowed":false}`)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, rest api.List[api.Event]
+	d.want(200, "GET", path+"/agent-log?kind=permission&limit=1", "").into(t, &first)
+	d.want(200, "GET", path+"/agent-log?kind=permission&limit=1&cursor="+first.NextCursor, "").into(t, &rest)
+	if len(first.Items) != 1 || len(rest.Items) != 1 || rest.NextCursor != "" || !bytes.Contains(first.Items[0].Data, []byte(`"Bash"`)) || !bytes.Contains(rest.Items[0].Data, []byte(`"Read"`)) {
+		t.Errorf("what is of a kind is %+v and %+v", first, rest)
+	}
 	d.want(404, "GET", path+"/explain?round=9", "")
 	d.want(400, "GET", path+"/log?format=csv", "")
 	var decisions, all api.List[api.Decision]
@@ -54,7 +68,7 @@ func TestHistory(t *testing.T) {
 	for _, other := range others {
 		d.want(200, "POST", "/v1/sessions/"+other.SessionID+"/decisions", ruling(other, "pay", "carol"))
 	}
-	for at, want := range map[string]int{path + "/log": len(d.prints("log", s.SessionID, "--guard")), path + "/audit": 3, path + "/agent-log": 3, path + "/decisions": 1, "/v1/machines/claims/decisions": 3, "/v1/machines/claims/exemplars": 3} {
+	for at, want := range map[string]int{path + "/log": len(d.prints("log", s.SessionID, "--guard")), path + "/audit": 3, path + "/agent-log": 6, path + "/decisions": 1, "/v1/machines/claims/decisions": 3, "/v1/machines/claims/exemplars": 3} {
 		seen := map[string]bool{}
 		for cursor := ""; ; {
 			var page api.List[json.RawMessage]

@@ -262,13 +262,20 @@ func (s *Server) storeTask(p *Principal, in *api.NewJob) (*task, error) {
 // databaseTask returns the work of a job that is about a store in Postgres.
 func databaseTask(s *postgres.Store, in *api.NewJob) (*task, error) {
 	switch {
-	case in.Kind != kindVerify:
-		return nil, &api.Error{Status: http.StatusNotImplemented, Code: "not_implemented", Detail: "a store in Postgres is not rebuilt by this version", ExitCode: 2}
 	case strings.TrimSpace(in.Head) != "":
 		return nil, bad("bad_request", "/head: it is of a store in a file")
+	case in.AcceptCut || in.Repack:
+		return nil, bad("bad_request", "/acceptCut, /repack: they are of a store in a file")
 	}
 	return storeReport(func(ctx context.Context, tell func(done, of int64)) (store.Report, error) {
-		return s.Verify(ctx, session.NewPrograms(), tell)
+		if in.Kind == kindVerify {
+			return s.Verify(ctx, session.NewPrograms(), tell)
+		}
+		r, err := s.Rebuild(ctx, session.NewPrograms(), func(_ string, done, of int64) { tell(done, of) })
+		if errors.Is(err, store.ErrDriven) {
+			err = errDriven()
+		}
+		return r, err
 	}), nil
 }
 

@@ -138,7 +138,7 @@ var eventNames = func() map[string]bool {
 		"guard", "held", "humanToState", "humanTransitionName", "lesson", "machineDigest", "machineName", "missing", "mode", "model", "optionOrder",
 		"order", "outcome", "part", "prices", "proposalId", "questionDigest", "quorum", "raised", "replaces", "review", "role", "roundId",
 		"secondLook", "seed", "sessionId", "specialistId", "spent", "stage", "state", "states", "status", "strategy", "threshold", "to", "toState",
-		"transitionName", "wave", "weights", "winningProposalId",
+		"transitionName", "unruled", "wave", "weights", "winningProposalId",
 	} {
 		kept[name] = true
 	}

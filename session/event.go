@@ -224,7 +224,7 @@ type Standing struct {
 	Threshold *machine.Threshold `json:"threshold"` // in force; nil if nobody set one
 }
 
-// Learned records what a human's decision taught.
+// Learned records what a human's decision taught, or a round that no human has decided.
 type Learned struct {
 	Comparisons []trust.Comparison
 	Exemplar    *specialist.Exemplar
@@ -235,6 +235,9 @@ type Learned struct {
 	// Second is what two humans made of the round before it was executed; nil if no
 	// second one was asked then.
 	Second *trust.SecondLook
+	// Unruled is what was proposed in a round that the engine decided, or that waits for a
+	// human, where the machine learns from such rounds, too; it stands alone. nil otherwise.
+	Unruled *trust.Unruled
 }
 
 // AwaitsHuman records that a human must decide.

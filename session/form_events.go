@@ -344,6 +344,7 @@ func (d *Learned) form(f *form) {
 	}
 	encoded(f, "outcome", &d.Outcome, (*trust.Outcome).Encode, trust.DecodeOutcome)
 	encoded(f, "held", &d.Held, (*trust.Outcome).Encode, trust.DecodeOutcome)
+	encoded(f, "unruled", &d.Unruled, (*trust.Unruled).Encode, trust.DecodeUnruled)
 	value(f, "secondLook", &d.Second)
 	if !f.reading {
 		return

@@ -182,6 +182,41 @@ type LiveCount struct {
 	Oldest      specialist.Time
 }
 
+// A StoreStatus says what a store is, and how much there is in it. What is not known of a kind of store is zero.
+type StoreStatus struct {
+	Kind       string      `json:"kind" doc:"memory, sqlite or postgres"`
+	Place      int64       `json:"place" doc:"of the newest record"`
+	Schema     int64       `json:"schema,omitempty" doc:"the version of its tables"`
+	SizeBytes  int64       `json:"sizeBytes,omitempty" doc:"of the file, or of its tables and indexes in the database"`
+	Epoch      string      `json:"epoch,omitempty" doc:"a store that was set back to a backup has another one"`
+	Running    int         `json:"running" doc:"sessions that are carried on"`
+	NeedsHuman int         `json:"needsHuman" doc:"sessions that wait for a human"`
+	Work       *WorkStatus `json:"work,omitempty" doc:"of a database: what is handed out to processes"`
+}
+
+// A WorkStatus says how a store in a database is carried on.
+type WorkStatus struct {
+	Partitions         int     `json:"partitions" doc:"parts of the log, each of 1,048,576 sessions"`
+	Workers            int     `json:"workers" doc:"processes that carry sessions on"`
+	Leased             int     `json:"leased" doc:"sessions that one of them has"`
+	Ready              int     `json:"ready" doc:"sessions in which a step would do something, and that nobody has"`
+	Lanes              int     `json:"lanes" doc:"machines of which there are such"`
+	OldestReadySeconds float64 `json:"oldestReadySeconds" doc:"how long the first of them has been waiting"`
+	Quarantined        int     `json:"quarantined" doc:"sessions that are handed out to nobody"`
+	WritingSeconds     float64 `json:"writingSeconds" doc:"age of the oldest transaction that writes to the database, by whomever: followers of the log wait for it"`
+}
+
+// CountLive adds up counts of live sessions.
+func (s *StoreStatus) CountLive(counts []LiveCount) {
+	for _, c := range counts {
+		if c.Status == Running {
+			s.Running += c.Sessions
+		} else {
+			s.NeedsHuman += c.Sessions
+		}
+	}
+}
+
 // Summarize returns the summary of a session.
 func Summarize(s *Session) Summary {
 	o := s.Standing()

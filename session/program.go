@@ -27,6 +27,7 @@ type Program struct {
 
 	Base    *Program      // as it was when the session began; the Program itself for most
 	raised  []guard.Raise // by humans, for one session
+	lifts   []int32       // how many of raised were raised at once, each time
 	missing []string      // specialists without whom the session was started
 }
 

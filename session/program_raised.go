@@ -26,5 +26,6 @@ func (p *Program) Lift(s *machine.State, raises []guard.Raise) (*Program, error)
 		next.guards[i] = lifted
 	}
 	next.raised = append(slices.Clip(p.raised), raises...)
+	next.lifts = append(slices.Clip(p.lifts), int32(len(raises)))
 	return &next, nil
 }

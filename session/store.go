@@ -115,6 +115,22 @@ type LedgerKeeper interface {
 	LedgerSnapshots(ctx context.Context, scope string) iter.Seq2[LedgerSnapshot, error]
 }
 
+// Replaceable is a store of which an older copy can take the place while it is used: a standby that took
+// over and lacks the last commits, or a backup. What somebody has folded of it may be of what is gone then.
+type Replaceable interface {
+	// Replaced returns how often this process has come upon another copy. It costs nothing. What was read
+	// before it grew has to be read again.
+	Replaced() int64
+}
+
+// Replaced returns how often a copy has taken the place of a store; 0 of a store that is not [Replaceable].
+func Replaced(s any) int64 {
+	if r, ok := s.(Replaceable); ok {
+		return r.Replaced()
+	}
+	return 0
+}
+
 // LedgerSnapshots is how many snapshots of a scope a store keeps.
 const LedgerSnapshots = 3
 

@@ -143,7 +143,7 @@ func (s *Session) concealedData(e *Raw, proposals bool) (data []byte, less bool)
 			return e.Data, false
 		}
 		return []byte("{}"), true
-	case KindProposed, KindAskFailed, KindDiscarded, KindProbed, KindJudged, KindGated:
+	case KindProposed, KindAskFailed, KindDiscarded, KindProbed, KindJudged, KindGated, KindLearned:
 		if !proposals && !(rulings && isHumanGate(e)) { // two humans had agreed about that
 			return e.Data, false
 		}

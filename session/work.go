@@ -25,8 +25,9 @@ type WorkStore interface {
 	// Workers lists the processes that have joined and live, in the order in which they did.
 	Workers(ctx context.Context) ([]WorkerInfo, error)
 	// Quarantined lists the sessions that are handed out to nobody any more, for their steps
-	// have failed, or ended their process, again and again; those first that were started first.
-	Quarantined(ctx context.Context) ([]Quarantined, error)
+	// have failed, or ended their process, again and again; those first that were started first, and
+	// at most so many; 0 for all.
+	Quarantined(ctx context.Context, limit int) ([]Quarantined, error)
 	// Free hands a session out again that is quarantined, as a commit by a human does. Any other
 	// session is left as it is.
 	Free(ctx context.Context, id specialist.SessionID) error
@@ -86,12 +87,26 @@ type Release struct {
 	Elsewhere time.Duration
 }
 
+// A Clock is a store that has a clock, by which several processes go: what is due to one is due to all.
+type Clock interface {
+	// Now returns what time it is by that clock, from what this process knows of it, whatever happens to its own.
+	// It asks nobody.
+	Now() time.Time
+	// Skew returns how far the clock of this process is ahead of it; below 0 if it is behind.
+	Skew() time.Duration
+}
+
+// MaxSkew is how far the clock of a process may be off before its operator is told.
+const MaxSkew = 2 * time.Second
+
 // A WorkerInfo is a process to which sessions are handed out.
 type WorkerInfo struct {
 	Name   string          `json:"name"`
 	About  string          `json:"about"`  // where it runs
 	Until  specialist.Time `json:"until"`  // when it is dead unless it is heard of again
 	Leases int             `json:"leases"` // sessions that it carries on
+	// SkewMsec is how far its clock is ahead of the store's, in ms; below 0 if it is behind. It goes by the store's.
+	SkewMsec int64 `json:"skewMsec"`
 }
 
 // A Quarantined session is one that is handed out to nobody.

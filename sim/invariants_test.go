@@ -37,6 +37,7 @@ const (
 // each are the invariants of a record, checked as soon as it is durable.
 var each = []invariant{
 	{logEqualsFold, "what a process holds after a commit is what the log, read again, folds to", (*check).logEqualsFold},
+	{snapshotsHold, "a snapshot that is made where a round begins is what the log comes to, and with the records behind it what the whole log comes to", (*check).snapshotsHold},
 	{"hash chain", "each record has the hash of the one before and its own", (*check).hashChain},
 	{"each transition once", "a round executes one transition at most, from the state it is about", (*check).transitionOnce},
 	{"each answer once", "an ask has one answer at most, and is not asked again once it has one", (*check).answerOnce},
@@ -67,7 +68,7 @@ var each = []invariant{
 
 func (c *check) run(list []invariant) {
 	for _, v := range list {
-		if v.name == logEqualsFold && c.w.mutation != nil && c.w.mutation.alone {
+		if (v.name == logEqualsFold || v.name == snapshotsHold) && c.w.mutation != nil && c.w.mutation.alone {
 			if c.fold != nil {
 				return // nothing to look at
 			}

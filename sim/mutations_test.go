@@ -16,7 +16,7 @@ type mutation struct {
 	name  string
 	says  string
 	names []string // the invariants, one of which must fail
-	// alone leaves out the comparison of log and session, which would name every
+	// alone leaves out the comparisons of log and session, which would name every
 	// record that was tampered with: the others must find it by themselves.
 	alone  bool
 	commit func(d *disk, c *session.Change) (*session.Change, bool) // what is stored instead; false if nothing is
@@ -29,6 +29,7 @@ var mutations = []mutation{
 	{name: "service forgets its keys", says: "a request that is repeated under its key is paid again", names: []string{"charges per ask"}},
 	{name: "snapshot lacks a lesson", says: "a ledger is written down without the newest lesson", names: []string{ledgerKept}},
 	{name: "snapshot lacks a decision", says: "a tally is written down without the newest record", names: []string{talliesKept}},
+	{name: "snapshot lacks a record", says: "the first record behind a snapshot of a session is not added", names: []string{snapshotsHold}},
 	{name: "human does not pin the round", says: "a ruling is for whichever round is open when it arrives", names: []string{"human acts"}},
 	{name: "human does not pin the question", says: "a ruling names the round, and not the question that was seen", names: []string{"questions as seen"}},
 	{name: "quorum is not asked", says: "one of the panel is enough, whatever the machine says", names: []string{"quorum"}},

@@ -21,6 +21,7 @@ type observed struct {
 	n        int
 	folder   *session.Folder
 	now      *session.Session // folded
+	kept     *session.Folder  // the same, from the newest snapshot on; nil before the first
 	prev     session.Hash
 	spent    []exact.Money // before each event of the newest record
 	asks     map[string]*ask

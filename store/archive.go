@@ -3,80 +3,41 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"iter"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/archive"
+	"github.com/dialai/dialai/store/internal/erase"
 	"github.com/dialai/dialai/store/internal/projection"
 	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
-// A store grows with every session, and most of it is asked for no more. Archive moves the whole
-// logs of sessions that have ended to another file, an ordinary store that every command reads.
-// What they taught stays: alignment, lessons and exemplars, what their decisions come to, and in the rows
-// of archived what these follow from, so that verify and rebuild go on proving them.
-//
-// It goes in three steps, each of which can be interrupted and is done again by the next
-// run. The logs are copied, with their places; then everything that follows from them is written in
-// the archive, and all of that file verified; then those sessions are deleted whose last record is still the
-// one that the archive has, some at a time, each in the transaction that says where it went. So at every
-// moment a session is in at least one of the two.
-//
-// A store that was set back to a backup gives numbers and places a second time. So an archive takes only what
-// goes on from what it has: it never loses a record, nor has two at a place.
-//
-// Numbers of rows are given on from the highest one, and places must never be given twice: so the session that
-// began last, and those that hold the newest record of a log, stay.
+// How sessions are moved from a file to another one (store/internal/archive says in which steps).
 
-// ArchiveOptions say what is archived.
-type ArchiveOptions struct {
-	Before      specialist.Time  // sessions that have changed since stay
-	MachineName string           // "" for all
-	Statuses    []session.Status // none means those that are completed; those that live stay in any case
-	To          string           // path of the archive: a new file, or an archive of the same store
-	At          specialist.Time  // now
-	Programs    *session.Programs
-	Compact     bool                    // the store's file gives back the room
-	Copied      func(done, of int64)    // told of sessions that are copied; nil tells nobody
-	Checked     func(done, of int64)    // of records of the archive that are verified
-	Deleted     func(done, of int64)    // of sessions that are deleted
-	batch       int                     // sessions of one transaction; 0 means archiveBatch
-	after       func(step string) error // of tests: fails, or kills the process, after a step
-}
+// What is archived, and what was.
+type (
+	ArchiveOptions = archive.Options
+	Archived       = archive.Archived
+)
 
-// Archived is what was archived.
-type Archived struct {
-	Sessions int64  `json:"sessions"`
-	Records  int64  `json:"records"`
-	Bytes    int64  `json:"bytes"`             // of their events, as they are stored
-	Archive  string `json:"archive,omitempty"` // the file; "" if nothing is to be moved
-	// Kept counts the sessions that meet the conditions and stay: those that hold the newest record of
-	// a log, and those that somebody changed meanwhile.
-	Kept int64 `json:"kept"`
-}
-
-// ErrArchiving is the error of archiving a store that another process archives.
-var ErrArchiving = errors.New("another process archives the store")
+// ErrArchiving is the error of archiving a store that another process archives, or erases in.
+var ErrArchiving = erase.ErrArchiving
 
 // ErrNoArchive is the error of archiving into a file that is no archive of the store, or that has other
 // records than it at the same places: the store was set back to a backup since.
-var ErrNoArchive = errors.New("it is no archive of this store, or the store was set back to a backup since")
-
-// archiveBatch is how many sessions are moved in one transaction.
-const archiveBatch = 1000
+var ErrNoArchive = archive.ErrNone
 
 // Archivable returns what [SQLite.Archive] would move, and moves nothing.
 func (s *SQLite) Archivable(ctx context.Context, o ArchiveOptions) (a Archived, err error) {
-	where, args := o.where()
+	o.Fill()
+	where, args := archivable(&o)
 	err = s.read.QueryRowContext(ctx, `WITH old AS (SELECT s.id FROM sessions s WHERE `+where+`), kept AS (`+newest+`)
 		SELECT count(DISTINCT o.id), count(l.id), coalesce(sum(length(l.events)), 0), (SELECT count(*) FROM old WHERE id IN kept)
 		FROM old o JOIN log l ON l.session=o.id WHERE o.id NOT IN kept`, args...).Scan(&a.Sessions, &a.Records, &a.Bytes, &a.Kept)
@@ -86,15 +47,11 @@ func (s *SQLite) Archivable(ctx context.Context, o ArchiveOptions) (a Archived, 
 // newest are the rows of the sessions that stay, whatever they are: see the top.
 const newest = `SELECT max(id) FROM sessions UNION ALL SELECT * FROM (SELECT session FROM log ORDER BY id DESC LIMIT 1) UNION ALL SELECT * FROM (SELECT session FROM agent_log ORDER BY id DESC LIMIT 1)`
 
-// where returns the condition that sessions s are to be archived, but for those that stay.
-func (o *ArchiveOptions) where() (condition string, args []any) {
-	statuses := o.Statuses
-	if len(statuses) == 0 {
-		statuses = []session.Status{session.Completed}
-	}
-	condition = `s.status NOT IN ('running', 'needs_human') AND s.updated_at<? AND s.reviews=0 AND s.status IN (` + strings.TrimSuffix(strings.Repeat("?,", len(statuses)), ",") + `)`
+// archivable returns the condition that sessions s are to be archived, but for those that stay.
+func archivable(o *ArchiveOptions) (condition string, args []any) {
+	condition = `s.status NOT IN ('running', 'needs_human') AND s.updated_at<? AND s.reviews=0 AND s.status IN (` + strings.TrimSuffix(strings.Repeat("?,", len(o.Statuses)), ",") + `)`
 	args = append(args, int64(o.Before))
-	for _, status := range statuses {
+	for _, status := range o.Statuses {
 		args = append(args, status.String())
 	}
 	if o.MachineName != "" {
@@ -109,17 +66,7 @@ func (o *ArchiveOptions) where() (condition string, args []any) {
 // [ErrArchiving] if another process does the same, and [session.CorruptError] if the archive does not verify; nothing is deleted
 // then.
 func (s *SQLite) Archive(ctx context.Context, o ArchiveOptions) (done Archived, err error) {
-	for _, told := range []*func(done, of int64){&o.Copied, &o.Checked, &o.Deleted} {
-		if *told == nil {
-			*told = func(int64, int64) {}
-		}
-	}
-	if o.after == nil {
-		o.after = func(string) error { return nil }
-	}
-	if o.batch == 0 {
-		o.batch = archiveBatch
-	}
+	o.Fill()
 	lock, err := s.lock("archiving")
 	if err != nil {
 		return done, err
@@ -145,8 +92,7 @@ func (s *SQLite) Archive(ctx context.Context, o ArchiveOptions) (done Archived, 
 		if err != nil {
 			return done, err
 		}
-		m := moving{live: s, archive: a, o: o, ctx: ctx, all: all}
-		done, err = m.run()
+		done, err = archive.Run(ctx, &moving{s, a, &o}, &o, a.Path(), all)
 		if err = errors.Join(err, a.Close()); err != nil {
 			return done, err
 		}
@@ -161,7 +107,7 @@ func (s *SQLite) Archive(ctx context.Context, o ArchiveOptions) (done Archived, 
 }
 
 // openArchive opens the file that sessions are archived to.
-func (s *SQLite) openArchive(ctx context.Context, path string) (*SQLite, error) {
+func (s *SQLite) openArchive(ctx context.Context, path string) (*ArchiveFile, error) {
 	if there, err := os.Stat(path); err == nil {
 		if live, err := os.Stat(s.path); err == nil && os.SameFile(there, live) {
 			return nil, &OpenError{path, ErrSame}
@@ -171,112 +117,41 @@ func (s *SQLite) openArchive(ctx context.Context, path string) (*SQLite, error) 
 	if err != nil {
 		return nil, err
 	}
-	of := sha256.Sum256(append([]byte("dialai archive\n"), secret...))
-	a, err := OpenSQLite(ctx, path, SQLiteOptions{})
-	if err != nil {
-		return nil, err
-	}
-	var has []byte
-	var sessions int64
-	err = a.read.QueryRowContext(ctx, `SELECT coalesce((SELECT value FROM secrets WHERE name=?), x''), (SELECT count(*) FROM (SELECT 1 FROM log LIMIT 1))`, secretLive).Scan(&has, &sessions)
-	switch {
-	case err == nil && len(has) == 0 && sessions == 0: // a new one
-		err = a.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
-			_, err := conn.ExecContext(ctx, `INSERT INTO secrets (name, value) VALUES (?,?)`, secretLive, of[:])
-			return err
-		}})
-	case err == nil && string(has) != string(of[:]):
-		err = &OpenError{path, ErrNoArchive}
-	}
-	if err != nil {
-		return nil, errors.Join(translate(err), a.Close())
-	}
-	return a, nil
+	return openArchive(ctx, path, ofFile, secret)
 }
 
 // A moving is one run of Archive.
 type moving struct {
-	live, archive *SQLite
-	o             ArchiveOptions
-	ctx           context.Context //nolint:containedctx // of the one call it lives in
-	all           Archived        // what is to be moved
-
-	sessions map[int64]foldedSession // of the archive, by the rows that they have in both
-	taught   map[int64][]projection.Taught
+	live *SQLite
+	*ArchiveFile
+	o *ArchiveOptions
 }
 
-func (m *moving) run() (done Archived, err error) {
-	if err := m.archive.out.do(&job{ctx: m.ctx, alone: m.copyLogs}); err != nil {
-		if errors.Is(err, ErrNoArchive) {
-			err = &OpenError{m.archive.path, err}
-		}
-		return done, err
-	}
-	if err := m.o.after("copied"); err != nil {
-		return done, err
-	}
-	if err := m.verify(); err != nil {
-		return done, err
-	}
-	if err := m.o.after("verified"); err != nil {
-		return done, err
-	}
-	if err := m.count(); err != nil {
-		return done, err
-	}
-	if err := m.o.after("counted"); err != nil {
-		return done, err
-	}
-	return m.delete()
+// Next implements [archive.Store].
+func (m *moving) Next(ctx context.Context, after int64) (rows []int64, err error) {
+	where, args := archivable(m.o)
+	var row int64
+	err = each(scan(m.live.read.QueryContext(ctx, `SELECT s.id FROM sessions s WHERE s.id>? AND `+where+` AND s.id NOT IN (`+newest+`) ORDER BY s.id LIMIT ?`,
+		append(append([]any{after}, args...), m.o.Batch)...)).into(&row), func() error { rows = append(rows, row); return nil })
+	return rows, err
 }
 
-// each has do see the rows of the sessions that are to be archived, some at a time, in order. What do
-// changes may leave the next ones out.
-func (m *moving) each(do func(rows []int64) error) error {
-	where, args := m.o.where()
-	for last := int64(0); ; {
-		var rows []int64
-		var row int64
-		for err := range scan(m.live.read.QueryContext(m.ctx, `SELECT s.id FROM sessions s WHERE s.id>? AND `+where+` AND s.id NOT IN (`+newest+`) ORDER BY s.id LIMIT ?`,
-			append(append([]any{last}, args...), m.o.batch)...)).into(&row) {
-			if err != nil {
-				return err
-			}
-			rows = append(rows, row)
-		}
-		if len(rows) == 0 {
-			return nil
-		}
-		last = rows[len(rows)-1]
-		if err := do(rows); err != nil {
-			return err
-		}
-	}
-}
-
-// copyLogs copies the logs to the archive, by the connection that writes it. Of those that it has already, from
-// a run that was interrupted, what has come since is copied.
-func (m *moving) copyLogs(ctx context.Context, conn *sql.Conn) (err error) {
-	if _, err := conn.ExecContext(ctx, `ATTACH ? AS live`, "file:"+escapePath(m.live.path)+"?mode=ro"); err != nil {
+// Copy implements [archive.Store]. The connection that writes the archive reads the store.
+func (m *moving) Copy(ctx context.Context, rows []int64) error {
+	list, err := json.Marshal(rows)
+	if err != nil {
 		return err
 	}
-	defer func() {
-		_, detached := conn.ExecContext(context.WithoutCancel(ctx), `DETACH live`)
-		err = errors.Join(err, detached)
-	}()
-	done := int64(0)
-	return m.each(func(rows []int64) error {
-		list, err := json.Marshal(rows)
-		if err != nil {
+	return m.refused(m.s.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) (err error) {
+		if _, err := conn.ExecContext(ctx, `ATTACH ? AS live`, "file:"+escapePath(m.live.path)+"?mode=ro"); err != nil {
 			return err
 		}
-		if err := inTransaction(ctx, conn, func() error { return copySessions(ctx, conn, string(list)) }); err != nil {
-			return err
-		}
-		done += int64(len(rows))
-		m.o.Copied(done, m.all.Sessions)
-		return m.o.after("copying")
-	})
+		defer func() {
+			_, detached := conn.ExecContext(context.WithoutCancel(ctx), `DETACH live`)
+			err = errors.Join(err, detached)
+		}()
+		return inTransaction(ctx, conn, func() error { return copySessions(ctx, conn, string(list)) })
+	}}))
 }
 
 // inTransaction has do write by a connection, all of it or nothing.
@@ -329,81 +204,44 @@ func copySessions(ctx context.Context, conn *sql.Conn, rows string) error {
 	return nil
 }
 
-// verify writes what follows from the logs of the archive, checks all of it, and keeps what they say.
-func (m *moving) verify() error {
-	damaged := func(r Report) error {
-		if r.Difference == nil {
-			return nil
-		}
-		return &session.CorruptError{What: "the archive " + m.archive.path, Problem: r.Difference.Error()}
-	}
-	m.archive.OnProgress(m.o.Checked)
-	report, err := m.archive.Rebuild(m.ctx, m.o.Programs, RebuildOptions{AcceptCut: true}) // places are missing: they are elsewhere
-	if err = errors.Join(err, damaged(report)); err != nil {
-		return err
-	}
-	report, a, err := m.archive.verify(m.ctx, m.o.Programs, true)
-	if err = errors.Join(err, damaged(report)); err != nil {
-		return err
-	}
-	m.sessions, m.taught = a.sessions, a.taught
-	return nil
+// Verify implements [archive.Store].
+func (m *moving) Verify(ctx context.Context) ([]string, error) { return m.ArchiveFile.Verify(ctx, m.o) }
+
+// Count implements [archive.Store].
+func (m *moving) Count(ctx context.Context, machineName string) error {
+	return stats.NewFollower(m.live, m.o.Programs).Keep(ctx, machineName)
 }
 
-// count has the decisions counted that are to be deleted: whoever has counted some of them, and meets no
-// others, goes on from there.
-func (m *moving) count() error {
-	follower := stats.NewFollower(m.live, m.o.Programs)
-	names := map[string]bool{}
-	for row := range m.sessions {
-		names[m.sessions[row].Machine] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if err := follower.Keep(m.ctx, name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Left implements [archive.Store].
+func (m *moving) Left(ctx context.Context) (Archived, error) { return m.live.Archivable(ctx, *m.o) }
 
-// delete deletes the sessions that the archive has as they are, and keeps where they went.
-func (m *moving) delete() (done Archived, err error) {
-	done = Archived{Archive: m.archive.path}
-	err = m.each(func(rows []int64) error {
-		batch := done
-		err := m.live.out.do(&job{ctx: m.ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
-			batch = done
-			return inTransaction(ctx, conn, func() error { return m.deleteBatch(ctx, conn, rows, &batch) })
-		}})
-		if err != nil {
-			return err
-		}
-		done = batch
-		m.forget(rows)
-		m.o.Deleted(done.Sessions, m.all.Sessions)
-		return m.o.after("deleting")
-	})
-	if err == nil {
-		var left Archived
-		left, err = m.live.Archivable(m.ctx, m.o)
-		done.Kept = left.Sessions + left.Kept
+// Delete implements [archive.Store].
+func (m *moving) Delete(ctx context.Context, rows []int64, done Archived) (Archived, error) {
+	var batch Archived
+	err := m.live.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
+		batch = done
+		return inTransaction(ctx, conn, func() error { return m.deleteBatch(ctx, conn, rows, &batch) })
+	}})
+	if err != nil {
+		return done, err
 	}
-	return done, err
+	m.forget(rows)
+	return batch, nil
 }
 
 // deleteBatch deletes some sessions, and writes down where they went.
 func (m *moving) deleteBatch(ctx context.Context, conn *sql.Conn, rows []int64, done *Archived) error {
 	for _, row := range rows {
-		has, ok := m.sessions[row]
-		if !ok { // it ended since the logs were copied
-			continue
-		}
-		taught, err := projection.PackTaught(m.taught[row])
+		has, ok, err := m.Session(row)
 		if err != nil {
 			return err
 		}
+		if !ok { // it ended since the logs were copied
+			continue
+		}
 		result, err := conn.ExecContext(ctx, `INSERT INTO archived (session_id, row, machine, sequence, head, taught, archive, at)
-			SELECT session_id, id, machine, sequence, head, ?, ?, ? FROM sessions WHERE id=? AND session_id=? AND head=?`, taught, m.archive.path, int64(m.o.At), row, has.ID, has.head[:])
+			SELECT session_id, id, machine, sequence, head, ?, ?, ? FROM sessions
+			WHERE id=? AND session_id=? AND head=? AND (SELECT count(*) FROM agent_log a WHERE a.session=sessions.id)=?`, has.Taught, m.Path(), int64(m.o.At), row, has.ID, has.Head[:], has.Agents)
 		if err != nil {
 			return err
 		}
@@ -416,7 +254,7 @@ func (m *moving) deleteBatch(ctx context.Context, conn *sql.Conn, rows []int64, 
 		}
 		for _, query := range []string{
 			`INSERT INTO archived_records (agents, place, hash) SELECT 0, id, hash FROM log WHERE session=?1 UNION ALL SELECT 1, id, hash FROM agent_log WHERE session=?1`,
-			`DELETE FROM log WHERE session=?`, `DELETE FROM agent_log WHERE session=?`, `DELETE FROM sessions WHERE id=?`,
+			`DELETE FROM log WHERE session=?`, `DELETE FROM agent_log WHERE session=?`, dropSnapshot, `DELETE FROM sessions WHERE id=?`,
 		} {
 			if _, err := conn.ExecContext(ctx, query, row); err != nil {
 				return err

@@ -14,11 +14,19 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/storetest"
 )
 
 // archiving says that everything that has ended is archived.
 func archiving(to string) store.ArchiveOptions {
 	return store.ArchiveOptions{Before: specialist.Time(1) << 50, To: to, At: 7, Programs: session.NewPrograms()}
+}
+
+// inBatches has so many sessions moved in one transaction, and afterStep f called after each step.
+func inBatches(o store.ArchiveOptions, n int) store.ArchiveOptions { o.Batch = n; return o }
+func afterStep(o store.ArchiveOptions, f func(step string) error) store.ArchiveOptions {
+	o.After = f
+	return o
 }
 
 // ended returns a store of which the sessions have ended but for one, and humans have taught something in
@@ -56,6 +64,44 @@ func ended(t *testing.T) (a *aStore, last map[specialist.SessionID]string) {
 		}
 	})
 	return a, last
+}
+
+// TestArchiveContract holds a file to the suite of archiving.
+func TestArchiveContract(t *testing.T) {
+	check := func(report store.Report, err error) error {
+		if err == nil && report.Difference != nil {
+			err = report.Difference
+		}
+		return err
+	}
+	open := func(t *testing.T, path string) *store.SQLite {
+		t.Helper()
+		s, err := store.OpenSQLite(t.Context(), path, store.SQLiteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	storetest.RunArchive(t, func(t *testing.T) storetest.ArchiveMaker {
+		path := filepath.Join(t.TempDir(), "dialai.db")
+		return storetest.ArchiveMaker{
+			Open: func(t *testing.T) storetest.ArchiveStore {
+				s := open(t, path)
+				t.Cleanup(func() { s.Close() })
+				return s
+			},
+			Verify: func(t *testing.T, s storetest.ArchiveStore) error {
+				return check(s.(*store.SQLite).Verify(t.Context(), session.NewPrograms()))
+			},
+			Rebuild: func(t *testing.T, s storetest.ArchiveStore) error {
+				return check(s.(*store.SQLite).Rebuild(t.Context(), session.NewPrograms(), store.RebuildOptions{}))
+			},
+			File: storetest.ArchiveFile(func(t *testing.T, path string) (session.Store, func() error, func() error) {
+				s := open(t, path)
+				return s, func() error { return check(s.Verify(t.Context(), session.NewPrograms())) }, s.Close
+			}),
+		}
+	})
 }
 
 // logs returns the records of each session, from whichever of the files has it, and in how many it is.
@@ -135,7 +181,7 @@ func TestArchive(t *testing.T) {
 		a.ok(err)
 		head, err := s.Head(a.ctx)
 		a.ok(err)
-		done, err := s.Archive(a.ctx, o.InBatches(2))
+		done, err := s.Archive(a.ctx, inBatches(o, 2))
 		a.ok(err)
 		// of eight one lives, and the last one to begin, the newest record and the newest entry of an agent are in two of the others
 		if done.Sessions != 5 || done.Kept != 2 || done.Sessions != may.Sessions || done.Records != may.Records || done.Bytes != may.Bytes || done.Kept != may.Kept || told != 5 || done.Archive != to {
@@ -203,7 +249,7 @@ func TestArchiveInterrupted(t *testing.T) {
 		taught := a.kept()
 		left, at := n, ""
 		a.with(func(_ *runner.Runner, s *store.SQLite) {
-			_, err := s.Archive(a.ctx, archiving(to).InBatches(2).AfterStep(func(step string) error {
+			_, err := s.Archive(a.ctx, afterStep(inBatches(archiving(to), 2), func(step string) error {
 				if left--; left == 0 {
 					at = step
 					return stop
@@ -252,7 +298,7 @@ func TestArchiveChangedMeanwhile(t *testing.T) {
 	a.with(func(r *runner.Runner, s *store.SQLite) {
 		now, err := r.Session(a.ctx, a.ids[0])
 		a.ok(err)
-		done, err := s.Archive(a.ctx, archiving(to).AfterStep(func(step string) error {
+		done, err := s.Archive(a.ctx, afterStep(archiving(to), func(step string) error {
 			if step != "verified" {
 				return nil
 			}
@@ -309,7 +355,7 @@ func TestArchiveRefused(t *testing.T) {
 		if done, err := s.Archive(a.ctx, o); err != nil || done.Sessions != 0 || done.Archive != "" {
 			t.Errorf("archiving nothing = %+v, %v", done, err)
 		}
-		_, err := s.Archive(a.ctx, archiving(to).AfterStep(func(step string) error {
+		_, err := s.Archive(a.ctx, afterStep(archiving(to), func(step string) error {
 			if step == "copied" {
 				db := openRaw(t, to)
 				defer db.Close()

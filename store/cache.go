@@ -5,6 +5,7 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
 // A cache remembers sessions that were folded, and what belongs to machine
@@ -19,6 +20,8 @@ type cache struct {
 type cached struct {
 	row     int64 // sessions.id
 	session *session.Session
+
+	snapshots snapshots.Progress
 }
 
 type cachedMachine struct {

@@ -33,7 +33,7 @@ type statements struct {
 	rosterHead, insertRoster                     *sql.Stmt
 	auditHead, insertAudit                       *sql.Stmt
 	agentHead, insertAgentEvent                  *sql.Stmt
-	keepLedger, dropLedgers                      *sql.Stmt
+	keepLedger, dropLedgers, putSnapshot         *sql.Stmt
 	copying                                      hot // whether nothing may be written
 }
 
@@ -62,6 +62,7 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.insertAgentEvent, insert("agent_log", agentColumns))
 	p.prepare(&st.keepLedger, `INSERT OR REPLACE INTO ledger_snapshots (scope, place, format, body, hash) VALUES (?,?,?,?,?)`)
 	p.prepare(&st.dropLedgers, `DELETE FROM ledger_snapshots WHERE scope=?1 AND place NOT IN (SELECT place FROM ledger_snapshots WHERE scope=?1 ORDER BY place DESC LIMIT ?2)`)
+	p.prepare(&st.putSnapshot, putSnapshot)
 	p.hot(&st.copying, `SELECT EXISTS (SELECT 1 FROM copying)`)
 	p.prepare(&st.insertRoster, insert("roster_log", projection.RosterColumns))
 }
@@ -154,7 +155,7 @@ func (s *SQLite) Commit(ctx context.Context, c *session.Change) (err error) {
 	}
 	head := p.Record.Hash
 	c.After.Head = &head
-	s.remember(p, c)
+	s.keeper.Offer(s.remember(p, c))
 	return nil
 }
 
@@ -171,13 +172,16 @@ func (s *SQLite) lookUp(p *pending, c *session.Change) {
 	}
 }
 
-// remember brings the cache up to date after a change became durable.
-func (s *SQLite) remember(p *pending, c *session.Change) {
+// remember brings the cache up to date after a change became durable, and returns of what session a
+// snapshot is to be made; nil for none.
+func (s *SQLite) remember(p *pending, c *session.Change) *session.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cache.machine(p.Session.Machine).id = p.machine
 	s.cache.known.Put(p.Session.Digest, true)
-	s.cache.put(c.After.ID, cached{p.row, c.After})
+	v, due := s.cache.after(c.After.ID, p.row, c)
+	s.cache.put(c.After.ID, v)
+	return due
 }
 
 // write writes one change inside the committer's transaction.

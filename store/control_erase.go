@@ -3,23 +3,33 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
+
+	"github.com/dialai/dialai/store/internal/erase"
 )
 
-// What a server has kept of sessions that are erased: what it has answered, what webhooks are still to be
-// told, what came of jobs, and notes of who has taken a question. Its audit log stays: it has no payloads.
+// What a server has kept of sessions that are erased (store/internal/erase says what that is).
 
-// naming are the rows that name the session ?1.
-var naming = []string{
-	`receipts WHERE instr(location, ?1)>0 OR instr(coalesce(answer, ''), ?1)>0`,
-	`deliveries WHERE instr(body, ?1)>0`,
-	`results WHERE instr(coalesce(result, ''), ?1)>0 OR instr(coalesce(finding, ''), ?1)>0`,
-	`claims WHERE instr(question_id, ?1)=1`,
+// naming returns the rows that name the session ?1.
+func naming() (list []string) {
+	for _, n := range erase.Naming {
+		var where []string
+		for _, column := range n.Columns {
+			condition := `instr(coalesce(` + column + `, ''), ?1)>0`
+			if n.Begins {
+				condition = `instr(` + column + `, ?1)=1`
+			}
+			where = append(where, condition)
+		}
+		list = append(list, n.Table+` WHERE `+strings.Join(where, ` OR `))
+	}
+	return list
 }
 
 // naming counts what names sessions.
 func (c *Control) naming(ctx context.Context, ids []string) (n int64, err error) {
 	for _, id := range ids {
-		for _, rows := range naming {
+		for _, rows := range naming() {
 			var some int64
 			if err := c.read.QueryRowContext(ctx, `SELECT count(*) FROM `+rows, id).Scan(&some); err != nil {
 				return n, translate(err)
@@ -38,7 +48,7 @@ func (c *Control) forgetSessions(ctx context.Context, ids []string) (n int64, er
 		}
 		err := inTransaction(ctx, conn, func() error {
 			for _, id := range ids {
-				for _, rows := range naming {
+				for _, rows := range naming() {
 					result, err := conn.ExecContext(ctx, `DELETE FROM `+rows, id)
 					if err != nil {
 						return err

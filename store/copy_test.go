@@ -19,10 +19,9 @@ func TestCopyFull(t *testing.T) {
 		for pages := 0; ; pages += 4 {
 			into, err := store.OpenSQLite(a.ctx, to, store.SQLiteOptions{Copy: true})
 			a.ok(err)
-			var size int64
-			_, size, err = into.Status(a.ctx)
+			is, err := into.Status(a.ctx)
 			a.ok(err)
-			a.ok(into.Limit(fmt.Sprintf(`PRAGMA max_page_count=%d`, size/4096+int64(pages))))
+			a.ok(into.Limit(fmt.Sprintf(`PRAGMA max_page_count=%d`, is.SizeBytes/4096+int64(pages))))
 			_, err = store.CopyStore(a.ctx, from, into, store.CopyOptions{Resume: pages > 0})
 			a.ok(into.Close())
 			if err == nil {

@@ -152,7 +152,7 @@ func (a *adding) add(part transfer.Part, r *transfer.Row) {
 func (a *adding) archived(r *transfer.Row) {
 	a.exec(`INSERT INTO archived (session_id, row, machine, sequence, head, taught, archive, at) VALUES (?, ?, `+machineOf+`, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		r.Of, r.Session, r.Machine, r.First, r.Hash, r.Body, r.Archive, r.At)
-	for _, table := range []string{"log", "agent_log"} {
+	for _, table := range []string{"log", "agent_log", "snapshots"} {
 		a.exec(`DELETE FROM `+table+` WHERE session=`+sessionOf, r.Of)
 	}
 	a.exec(`DELETE FROM sessions WHERE session_id=?`, r.Of)

@@ -1,89 +1,39 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
+	"iter"
 	"os"
-	"slices"
+	"strings"
 
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/erase"
 	"github.com/dialai/dialai/store/internal/fold"
+	"github.com/dialai/dialai/store/internal/pack"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
-// Erase takes payloads out of sessions that have ended, and out of their forks, which have copies of
-// them: what was said is gone, and what happened, what it cost and what it taught stays, and is verified
-// and rebuilt as before (session/erase.go says how, erase_session.go what is written).
-//
-// Each session is one transaction, forks before what they were forked from: so a run that was
-// interrupted finds the rest again when it is run again, also by the subject, which goes with the
-// last of them. What a server remembers of a session goes before the session does. Then the file is written
-// anew, for what was erased still stands on free pages and in the write-ahead log; a row of erasing
-// says that this is still to be done.
+// How payloads are taken out of sessions in a file (store/internal/erase says which, and in which order). At its end the
+// file is written anew, for what was erased still stands on free pages and in the write-ahead log.
 
-// EraseOptions say what is erased: Session, or Subject.
-type EraseOptions struct {
-	Session  specialist.SessionID
-	Subject  string // the whole subject that sessions have now; "" for that of Session alone
-	Note     string // why; it is recorded, so it names nobody
-	Actor    *session.Actor
-	At       specialist.Time // now
-	Programs *session.Programs
+// What is erased, and what was.
+type (
+	EraseOptions   = erase.Options
+	Erased         = erase.Erased
+	ErasedSession  = erase.Session
+	EraseLiveError = erase.LiveError
+)
 
-	after func(step string) error // of tests: fails, or kills the process, after a step
-}
-
-// Erased is what was erased, or would be.
-type Erased struct {
-	Sessions []ErasedSession `json:"sessions"`
-	// Remembered counts what a server had kept of the sessions in the control file beside the store.
-	Remembered int64 `json:"remembered"`
-	// Origins are sessions that some of these were forked from: they have what these had, and were not
-	// erased.
-	Origins []string `json:"origins,omitempty"`
-	// Archives are the files to which sessions of the store were archived: forks may be there.
-	Archives []string `json:"archives,omitempty"`
-}
-
-// An ErasedSession is one of them.
-type ErasedSession struct {
-	SessionID   string `json:"sessionId"`
-	MachineName string `json:"machineName"`
-	Status      string `json:"status"`
-	ForkedFrom  string `json:"forkedFrom,omitempty"`
-	Records     int    `json:"records"`  // of its log that are other ones now
-	AgentLog    int    `json:"agentLog"` // entries
-	Audit       int    `json:"audit"`    // entries of the audit of models
-}
-
-// Errors of [SQLite.Erase].
+// Errors of erasing.
 var (
-	// ErrEraseArchive: the store is an archive; what its sessions taught, and the audit of models, is in
-	// the one that it was made of.
-	ErrEraseArchive = errors.New("it is an archive, and what its sessions taught stands in the store that it was archived from")
-	// ErrStillRead: the sessions were erased, but pages from before are still in use.
-	ErrStillRead = errors.New("the sessions are erased, but another process reads the file, so what was there could not be overwritten yet")
+	ErrEraseArchive = erase.ErrArchive
+	ErrStillRead    = erase.ErrStillRead
 )
-
-// An EraseLiveError says that a session lives, so that nothing was erased.
-type EraseLiveError struct {
-	ID, Status, ForkedFrom string
-}
-
-func (e *EraseLiveError) Error() string {
-	fork := ""
-	if e.ForkedFrom != "" {
-		fork = ", which was forked from session " + e.ForkedFrom + ","
-	}
-	return fmt.Sprintf("session %s%s has not ended: it is %s", e.ID, fork, e.Status)
-}
 
 // Erasable returns what [SQLite.Erase] would erase, and changes nothing.
 func (s *SQLite) Erasable(ctx context.Context, o EraseOptions) (Erased, error) {
-	e := erasing{SQLite: s, o: o, roots: map[string]bool{}}
 	conn, err := s.read.Conn(ctx)
 	if err != nil {
 		return Erased{}, translate(err)
@@ -93,23 +43,8 @@ func (s *SQLite) Erasable(ctx context.Context, o EraseOptions) (Erased, error) {
 		return Erased{}, translate(err)
 	}
 	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
-	r := reader{conn}
-	if err := e.allowed(ctx, r); err != nil {
-		return Erased{}, err
-	}
-	plan, err := e.plan(ctx, r)
-	if err != nil {
-		return Erased{}, err
-	}
-	for _, f := range plan {
-		done, err := e.prepare(ctx, r, f)
-		if err != nil {
-			return Erased{}, err
-		}
-		e.count(done)
-	}
-	e.report.Remembered, err = e.remembered(ctx, false, plan)
-	return e.report, err
+	e := erasing{s, reader{conn}}
+	return erase.Erasable(ctx, e, o, func(ctx context.Context, ids []string) (int64, error) { return e.remembered(ctx, false, ids) })
 }
 
 // Erase takes payloads out of ended sessions, while others read and write the store. Interrupted, it can be
@@ -117,9 +52,6 @@ func (s *SQLite) Erasable(ctx context.Context, o EraseOptions) (Erased, error) {
 // nothing, [session.ErrNotFound] if there is none, [session.ArchivedError] for one that was archived, [ErrArchiving] if another process archives or erases, and
 // [ErrStillRead] if it has to be run again for the rest.
 func (s *SQLite) Erase(ctx context.Context, o EraseOptions) (done Erased, err error) {
-	if o.after == nil {
-		o.after = func(string) error { return nil }
-	}
 	lock, err := s.lock("archiving")
 	if err != nil {
 		return done, err
@@ -131,212 +63,173 @@ func (s *SQLite) Erase(ctx context.Context, o EraseOptions) (done Erased, err er
 		return done, ErrArchiving
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	e := erasing{SQLite: s, o: o, roots: map[string]bool{}}
-	if err := e.allowed(ctx, s.reader()); err != nil {
-		return done, err
-	}
-	err = e.run(ctx)
-	return e.report, err
+	return erase.Run(ctx, erasing{s, s.reader()}, o)
 }
 
-// An erasing is one run of Erase.
+// An erasing is a file in which sessions are erased, as a connection sees it.
 type erasing struct {
 	*SQLite
-	o      EraseOptions
-	roots  map[string]bool // ids of the sessions that were named
-	seen   map[int64]bool  // rows that were erased
-	report Erased
+	r reader
 }
 
-// allowed returns why nothing may be erased in the store.
-func (e *erasing) allowed(ctx context.Context, r reader) error {
-	if err := r.frozen(ctx); err != nil {
-		return err
+// Look implements [erase.View].
+func (e erasing) Look(ctx context.Context, o *EraseOptions) (l erase.Looked, err error) {
+	if err := e.r.frozen(ctx); err != nil {
+		return l, err
 	}
-	is, err := r.identity(ctx)
+	is, err := e.r.identity(ctx)
 	if err == nil && is.ArchiveOf != nil {
 		err = &OpenError{e.path, ErrEraseArchive}
 	}
-	return translate(err)
-}
-
-func (e *erasing) run(ctx context.Context) error {
-	e.seen = map[int64]bool{}
-	for {
-		plan, err := e.plan(ctx, e.reader())
-		if err != nil {
-			return err
-		}
-		plan = slices.DeleteFunc(plan, func(f family) bool { return e.seen[f.row] })
-		if len(plan) == 0 {
-			break
-		}
-		n, err := e.remembered(ctx, true, plan)
-		if e.report.Remembered += n; err != nil {
-			return err
-		}
-		if err := e.o.after("forgotten"); err != nil {
-			return err
-		}
-		for _, f := range plan {
-			if err := e.one(ctx, f); err != nil {
-				return err
-			}
-			if err := e.o.after("erased"); err != nil {
-				return err
-			}
-		}
-	}
-	return e.overwrite(ctx)
-}
-
-// A family is a session that is erased, and what it was forked from.
-type family struct {
-	row        int64
-	id, status string
-	from       string // "" if it is no fork
-}
-
-// plan returns the sessions that are named, and their forks: what was forked before what it was forked from.
-func (e *erasing) plan(ctx context.Context, r reader) ([]family, error) {
-	all, err := r.families(ctx)
 	if err != nil {
-		return nil, err
+		return l, translate(err)
 	}
-	if err := e.named(ctx, r); err != nil {
-		return nil, err
-	}
-	var plan []family
-	in := map[string]bool{}
-	for grew := true; grew; { // a fork may have been forked itself
-		grew = false
-		for _, f := range all {
-			if !in[f.id] && (e.roots[f.id] || in[f.from]) {
-				in[f.id], grew, plan = true, true, append(plan, f)
-			}
-		}
-	}
-	e.report.Origins = nil
-	for _, f := range plan {
-		if f.from != "" && !in[f.from] {
-			e.report.Origins = append(e.report.Origins, f.from)
-		}
-		var status session.Status
-		if err := status.UnmarshalText([]byte(f.status)); err != nil || status.Live() {
-			return nil, &EraseLiveError{f.id, f.status, f.from}
-		}
-	}
-	slices.SortFunc(plan, func(x, y family) int { return int(y.row - x.row) }) // a fork begins later than what it goes on from
-	e.report.Archives = nil
-	var archive string
-	return plan, each(scan(r.q.QueryContext(ctx, `SELECT DISTINCT archive FROM archived ORDER BY archive`)).into(&archive), func() error {
-		e.report.Archives = append(e.report.Archives, archive)
-		return nil
-	})
-}
-
-// named finds the sessions that are named, unless it has.
-func (e *erasing) named(ctx context.Context, r reader) error {
-	if len(e.roots) > 0 {
-		return nil
-	}
-	var id string
-	query, what := `SELECT session_id FROM sessions WHERE session_id=?`, e.o.Session.String()
-	if e.o.Subject != "" {
-		query, what = `SELECT session_id FROM sessions WHERE subject=?`, e.o.Subject
-	}
-	for err := range scan(r.q.QueryContext(ctx, query, what)).into(&id) {
-		if err != nil {
-			return err
-		}
-		e.roots[id] = true
-	}
-	if len(e.roots) > 0 {
-		return nil
-	}
-	var unfinished bool
-	switch err := r.q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM erasing)`).Scan(&unfinished); {
-	case err != nil:
-		return translate(err)
-	case e.o.Subject == "":
-		return r.elsewhere(ctx, e.o.Session)
-	case unfinished: // the subject went with the last of them
-		return nil
-	}
-	return &session.NotFoundError{What: "Session with the subject", ID: e.o.Subject}
-}
-
-// families returns all sessions in the order in which they began. What one was forked from stands in its first record.
-func (r reader) families(ctx context.Context) (list []family, err error) {
-	var f family
+	var f erase.Family
 	var packed, buffer []byte
-	err = each(scan(r.q.QueryContext(ctx, `SELECT s.id, s.session_id, s.status, l.events FROM sessions s CROSS JOIN log l ON l.session=s.id AND l.first=1 ORDER BY s.id`)).
-		into(&f.row, &f.id, &f.status, &packed), func() error {
-		events, err := fold.Unpack(buffer, packed, 1)
-		if err != nil {
-			return err
+	if err := each(scan(e.r.q.QueryContext(ctx, `SELECT s.id, s.session_id, s.status, l.events FROM sessions s CROSS JOIN log l ON l.session=s.id AND l.first=1 ORDER BY s.id`)).
+		into(&f.Row, &f.ID, &f.Status, &packed), func() error {
+		if buffer, err = f.Began(buffer, packed); err == nil {
+			l.All = append(l.All, f)
 		}
-		buffer = events
-		if f.from = ""; bytes.Contains(events, []byte(`"forkedFrom"`)) {
-			raw, err := session.SplitRaw(nil, events)
-			if err != nil || len(raw) == 0 {
-				return session.Corrupt("the log of session "+f.id, fmt.Errorf("its first record cannot be read"))
-			}
-			_, options, err := raw[0].Creation()
-			if err != nil {
-				return session.Corrupt("the log of session "+f.id, err)
-			}
-			if options.ForkedFrom != nil {
-				f.from = options.ForkedFrom.SessionID
-			}
-		}
-		list = append(list, f)
-		return nil
-	})
+		return err
+	}); err != nil {
+		return l, err
+	}
+	query, what := `SELECT session_id FROM sessions WHERE session_id=?`, o.Session.String()
+	if o.Subject != "" {
+		query, what = `SELECT session_id FROM sessions WHERE subject=?`, o.Subject
+	}
+	if l.Named, err = e.r.texts(ctx, query, what); err != nil {
+		return l, err
+	}
+	if len(l.Named) == 0 && o.Subject == "" {
+		l.Missing = e.r.elsewhere(ctx, o.Session)
+	}
+	if err := e.r.q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM erasing)`).Scan(&l.Unfinished); err != nil {
+		return l, translate(err)
+	}
+	l.Archives, err = e.r.texts(ctx, `SELECT DISTINCT archive FROM archived ORDER BY archive`)
+	return l, err
+}
+
+// texts returns the texts that a query yields.
+func (r reader) texts(ctx context.Context, query string, args ...any) (list []string, err error) {
+	var text string
+	err = each(scan(r.q.QueryContext(ctx, query, args...)).into(&text), func() error { list = append(list, text); return nil })
 	return list, err
 }
 
-// one erases one session, in one transaction.
-func (e *erasing) one(ctx context.Context, f family) error {
-	var done *erasure
+// Stored implements [erase.View].
+func (e erasing) Stored(ctx context.Context, f erase.Family) (*erase.Stored, error) {
+	s := &erase.Stored{Definition: func(digest string) ([]byte, error) { return e.r.definition(ctx, digest) }}
+	err := e.r.q.QueryRowContext(ctx, `SELECT s.status, m.machine_name, s.head FROM sessions s JOIN machines m ON m.id=s.machine WHERE s.id=?`, f.Row).Scan(&s.Status, &s.Machine, &s.Head)
+	if errors.Is(err, sql.ErrNoRows) {
+		id, _ := session.ParseID(f.ID) // it was read
+		err = e.r.elsewhere(ctx, id)
+	}
+	if err != nil {
+		return nil, translate(err)
+	}
+	for r, err := range e.rows(ctx, `SELECT id, first, events, NULL, hash FROM log WHERE session=? ORDER BY first`, f.Row) {
+		if err == nil {
+			r.Body, err = fold.Unpack(nil, r.Body, r.First)
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.Log = append(s.Log, r)
+	}
+	s.Agents = e.rows(ctx, `SELECT id, seq, event, NULL, hash FROM agent_log WHERE session=? ORDER BY seq`, f.Row)
+	s.Audit = e.rows(ctx, `SELECT a.id, 0, a.entry, (SELECT hash FROM llm_audit p WHERE p.id<a.id ORDER BY p.id DESC LIMIT 1), a.hash
+		FROM llm_audit a WHERE a.session_id=? ORDER BY a.id`, f.ID)
+	return s, nil
+}
+
+// rows yields rows as they are stored. One is valid until the next one.
+func (e erasing) rows(ctx context.Context, query string, of any) iter.Seq2[erase.Row, error] {
+	return func(yield func(erase.Row, error) bool) {
+		var r erase.Row
+		var prev, hash []byte
+		for err := range scan(e.r.q.QueryContext(ctx, query, of)).into(&r.Place, &r.First, &r.Body, &prev, &hash) {
+			r.Prev, r.Hash = session.Hash{}, session.Hash{}
+			copy(r.Prev[:], prev)
+			copy(r.Hash[:], hash)
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Write implements [erase.Store].
+func (e erasing) Write(ctx context.Context, f erase.Family, prepare func(erase.View) (*erase.Erasure, error)) error {
 	err := e.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
 		if _, err := conn.ExecContext(ctx, `PRAGMA secure_delete=ON`); err != nil {
 			return err
 		}
-		return inTransaction(ctx, conn, func() (err error) {
-			r := reader{conn}
-			if err := r.frozen(ctx); err != nil {
+		return inTransaction(ctx, conn, func() error {
+			if err := (reader{conn}).frozen(ctx); err != nil {
 				return err
 			}
-			if done, err = e.prepare(ctx, r, f); err != nil || done.nothing() {
+			x, err := prepare(erasing{e.SQLite, reader{conn}})
+			if err != nil || x.Nothing() {
 				return err
 			}
-			return done.write(ctx, conn)
+			return e.write(ctx, conn, x)
 		})
 	}})
 	if err != nil {
 		return err
 	}
 	e.mu.Lock()
-	if id, err := session.ParseID(f.id); err == nil {
+	defer e.mu.Unlock()
+	if id, err := session.ParseID(f.ID); err == nil {
 		e.cache.sessions.Delete(id)
 	}
-	e.mu.Unlock()
-	e.seen[f.row] = true
-	e.count(done)
 	return nil
 }
 
-// count adds what was erased to the report.
-func (e *erasing) count(done *erasure) {
-	if !done.nothing() {
-		e.report.Sessions = append(e.report.Sessions, ErasedSession{done.id, done.machineName, done.status, done.from, len(done.records), len(done.agents), len(done.audit)})
+// write writes all of what is left of a session, in a transaction.
+func (e erasing) write(ctx context.Context, conn *sql.Conn, x *erase.Erasure) (err error) {
+	exec := func(query string, args ...any) {
+		if err == nil {
+			_, err = conn.ExecContext(ctx, query, args...)
+		}
 	}
+	packed := func(events []byte) []byte {
+		if e.plain {
+			return events
+		}
+		return pack.Append(nil, events)
+	}
+	var machine int64
+	if err := conn.QueryRowContext(ctx, `SELECT machine FROM sessions WHERE id=?`, x.Row).Scan(&machine); err != nil {
+		return err
+	}
+	for _, r := range x.Records {
+		exec(`UPDATE log SET events=? WHERE id=?`, packed(r.Now), r.Place)
+	}
+	for _, r := range x.Agents {
+		exec(`UPDATE agent_log SET event=? WHERE id=?`, string(r.Now), r.Place)
+	}
+	for _, r := range x.Audit {
+		exec(`UPDATE llm_audit SET entry=? WHERE id=?`, string(r.Now), r.Place)
+	}
+	exec(insert("log", projection.LogColumns), x.Row, x.Last.First, nil, int64(x.At), packed(x.Last.Events), x.Last.Hash[:])
+	head := x.Last.Hash[:]
+	fields := projection.Values(x.Session.Fields(nil, &machine, &head))
+	exec(`UPDATE sessions SET `+strings.Join(projection.SessionColumns, "=?, ")+`=? WHERE id=?`, append(fields, x.Row)...)
+	exec(dropSnapshot, x.Row)
+	for _, prefix := range x.Exemplars {
+		exec(`UPDATE exemplars SET exemplar='' WHERE machine=? AND instr(exemplar, ?)=1`, machine, prefix)
+	}
+	exec(`UPDATE machines SET trust_version=trust_version+1 WHERE id=?`, machine)
+	exec(`INSERT OR REPLACE INTO erasing (one, at) VALUES (1, ?)`, int64(x.At))
+	return err
 }
 
-// overwrite writes the file anew, if something was erased, and empties the write-ahead log: nothing is left
-// of what was there.
-func (e *erasing) overwrite(ctx context.Context) error {
+// Overwrite implements [erase.Store]. It writes the file anew, and empties the write-ahead log.
+func (e erasing) Overwrite(ctx context.Context, overwritten func() error) error {
 	return e.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
 		var due bool
 		if err := conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM erasing)`).Scan(&due); err != nil || !due {
@@ -345,7 +238,7 @@ func (e *erasing) overwrite(ctx context.Context) error {
 		if err := overwrite(ctx, conn); err != nil {
 			return err
 		}
-		if err := e.o.after("overwritten"); err != nil {
+		if err := overwritten(); err != nil {
 			return err
 		}
 		if lock, err := e.DriverLock(); err == nil { // else a rebuild may be under way
@@ -379,10 +272,15 @@ func overwrite(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
+// Remembered implements [erase.Store].
+func (e erasing) Remembered(ctx context.Context, ids []string) (int64, error) {
+	return e.remembered(ctx, true, ids)
+}
+
 // remembered counts, or deletes, what a server keeps of the sessions in the control file beside the store.
-func (e *erasing) remembered(ctx context.Context, forget bool, plan []family) (n int64, err error) {
+func (e erasing) remembered(ctx context.Context, forget bool, ids []string) (n int64, err error) {
 	path := ControlPath(e.path)
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) || len(plan) == 0 {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) || len(ids) == 0 {
 		return 0, nil
 	}
 	c, err := OpenControl(ctx, path, SQLiteOptions{ReadOnly: !forget, BusyTimeout: e.how.busy})
@@ -390,10 +288,6 @@ func (e *erasing) remembered(ctx context.Context, forget bool, plan []family) (n
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	ids := make([]string, len(plan))
-	for i, f := range plan {
-		ids[i] = f.id
-	}
 	if !forget {
 		return c.naming(ctx, ids)
 	}

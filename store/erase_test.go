@@ -2,77 +2,100 @@ package store_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/storetest"
 )
-
-// What was said in a session that is erased, each word in one place.
-var said = []string{"wordmeta", "wordsubject", "wordproposal", "wordreason", "wordruling", "wordnote", "wordaudit", "wordanswer", "wordagent", "wordfork"}
-
-const talking = `{ "machineName": "talking", "initialState": "a", "goalState": "z", "subject": "= data.about",
-	"input": { "properties": { "about": { "type": "string" } } },
-	"states": { "a": { "prompt": "On?", "transitions": { "on": "a", "stop": "z" } }, "z": {} },
-	"specialists": [ { "role": "proposer", "specialistId": "h", "isHuman": true }, { "role": "proposer", "specialistId": "p", "isHuman": true }, { "role": "arbiter", "specialistId": "x" } ] }`
 
 // spoken returns a store with sessions of others, and one in which everything was said; ended says whether that and its
 // fork have ended.
 func spoken(t *testing.T, forkEnded bool) (a *aStore, id, fork specialist.SessionID) {
 	a, _ = ended(t)
-	a.with(func(r *runner.Runner, s *store.SQLite) {
-		m, err := machine.Parse("talking.json", []byte(talking), runner.Checks())
-		a.ok(err)
-		one, err := r.Start(a.ctx, m, runner.StartOptions{Meta: []byte(`{"about":"wordsubject of it","more":"wordmeta"}`)})
-		a.ok(err)
-		id = one.ID
-		_, err = r.Step(a.ctx, id)
-		a.ok(err)
-		_, _, err = r.Propose(a.ctx, runner.Submission{SessionID: id, RoundID: runner.CurrentRound, SpecialistID: "p", TransitionName: "on", Reasoning: "wordreason", MetaJSON: json.RawMessage(`{"x":"wordproposal"}`)})
-		a.ok(err)
-		_, err = r.Decide(a.ctx, runner.Ruling{SessionID: id, RoundID: runner.CurrentRound, SpecialistID: "h", TransitionName: "on", Reasoning: "wordruling"})
-		a.ok(err)
-		a.ok(s.AppendAgentLog(a.ctx, id, 0, session.AgentEvent{At: 1, Kind: "note", Data: []byte(`{"text":"wordagent"}`)}))
-		for range 2 {
-			a.ok(s.AppendAudit(a.ctx, specialist.AuditEntry{AuditEntryID: "e", SessionID: id.String(), SpecialistID: "p", Attempt: 1, RequestBody: "wordaudit", ResponseBody: "wordanswer"}))
-		}
-		a.ok(s.AppendAudit(a.ctx, specialist.AuditEntry{AuditEntryID: "o", SessionID: a.ids[0].String(), RequestBody: "othersaudit"}))
-		forked, err := r.Fork(a.ctx, id, runner.Forking{})
-		a.ok(err)
-		fork = forked.ID
-		_, err = r.Step(a.ctx, fork)
-		a.ok(err)
-		last := []specialist.SessionID{id}
-		if forkEnded {
-			last = append(last, fork)
-		}
-		for _, each := range last {
-			_, err = r.Decide(a.ctx, runner.Ruling{SessionID: each, RoundID: runner.CurrentRound, SpecialistID: "h", TransitionName: "stop", Reasoning: "wordfork"})
-			a.ok(err)
-		}
-		now, err := r.Session(a.ctx, id)
-		a.ok(err)
-		_, err = r.Retract(a.ctx, runner.Retracting{SessionID: id, RoundID: now.Last().Key(id).ID(), SpecialistID: "h", Note: "wordnote"})
-		a.ok(err)
-		another, err := r.Start(a.ctx, m, runner.StartOptions{Meta: []byte(`{"about":"something else"}`)})
-		a.ok(err)
-		a.ids = append(a.ids, id, fork, another.ID)
+	a.with(func(_ *runner.Runner, s *store.SQLite) {
+		is := storetest.Speak(t, s, forkEnded)
+		a.ids = append(a.ids, is.ID, is.Fork, is.Other)
+		id, fork = is.ID, is.Fork
 	})
 	return a, id, fork
 }
 
-func eraseOf(id specialist.SessionID) store.EraseOptions {
-	by := session.LocalActor("ann")
-	return store.EraseOptions{Session: id, Note: "asked to", Actor: &by, At: specialist.Time(1) << 41, Programs: session.NewPrograms()}
+func eraseOf(id specialist.SessionID) store.EraseOptions { return storetest.EraseOf(id) }
+
+// TestEraseContract holds a file to the suite of erasing.
+func TestEraseContract(t *testing.T) {
+	storetest.RunErase(t, func(t *testing.T) storetest.EraseMaker {
+		path := filepath.Join(t.TempDir(), "dialai.db")
+		check := func(report store.Report, err error) error {
+			if err == nil && report.Difference != nil {
+				err = report.Difference
+			}
+			return err
+		}
+		return storetest.EraseMaker{
+			Open: func(t *testing.T) storetest.EraseStore {
+				s, err := store.OpenSQLite(t.Context(), path, store.SQLiteOptions{Plain: true, BusyTimeout: 100 * time.Millisecond})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { s.Close() })
+				return s
+			},
+			Found: func(t *testing.T, words []string) []string { return foundIn(t, words, path, path+"-wal") },
+			Verify: func(t *testing.T, s storetest.EraseStore) error {
+				return check(s.(*store.SQLite).Verify(t.Context(), session.NewPrograms()))
+			},
+			Rebuild: func(t *testing.T, s storetest.EraseStore) error {
+				return check(s.(*store.SQLite).Rebuild(t.Context(), session.NewPrograms(), store.RebuildOptions{}))
+			},
+			Reading: func(t *testing.T) func() {
+				db := openRaw(t, path)
+				conn, err := db.Conn(t.Context())
+				if err == nil {
+					_, err = conn.ExecContext(t.Context(), `BEGIN`)
+				}
+				var n int
+				if err == nil {
+					err = conn.QueryRowContext(t.Context(), `SELECT count(*) FROM log`).Scan(&n)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return func() {
+					if err := errors.Join(conn.Close(), db.Close()); err != nil {
+						t.Error(err)
+					}
+				}
+			},
+		}
+	})
+}
+
+// foundIn returns which words stand in the bytes of files.
+func foundIn(t *testing.T, words []string, files ...string) (found []string) {
+	t.Helper()
+	for _, word := range words {
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+			if bytes.Contains(data, []byte(word)) {
+				found = append(found, word)
+				break
+			}
+		}
+	}
+	return found
 }
 
 // words returns which of the words stand in the bytes of the files.
@@ -84,7 +107,7 @@ func (a *aStore) words(paths ...string) (found []string) {
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				a.Fatal(err)
 			}
-			for _, word := range said {
+			for _, word := range storetest.Said {
 				if bytes.Contains(data, []byte(word)) {
 					found = append(found, filepath.Base(file)+" "+word)
 				}
@@ -114,7 +137,7 @@ func TestErase(t *testing.T) {
 		t.Fatal(report.Difference)
 	}
 	a.exec(`UPDATE log SET events=CAST(unpacked(events) AS BLOB)`) // so that words can be found
-	if found := a.words(a.path); len(found) < len(said) {
+	if found := a.words(a.path); len(found) < len(storetest.Said) {
 		t.Fatalf("only these are there before: %v", found)
 	}
 	others, _ := a.logs(a.path)
@@ -247,50 +270,6 @@ func TestEraseRefused(t *testing.T) {
 		_, ok := errors.AsType[*session.CorruptError](err)
 		return ok && strings.Contains(err.Error(), "hash")
 	})
-}
-
-// TestEraseInterrupted: killed after any step and run again, by the subject, it finishes.
-func TestEraseInterrupted(t *testing.T) {
-	killed := errors.New("killed")
-	for stop := 1; ; stop++ {
-		a, id, _ := spoken(t, true)
-		o := eraseOf(specialist.SessionID{})
-		o.Subject = "wordsubject of it"
-		steps := 0
-		a.with(func(_ *runner.Runner, s *store.SQLite) {
-			_, err := s.Erase(a.ctx, o.After(func(string) error {
-				if steps++; steps == stop {
-					return killed
-				}
-				return nil
-			}))
-			if steps >= stop && !errors.Is(err, killed) || steps < stop && err != nil {
-				t.Errorf("step %d: %v", stop, err)
-			}
-		})
-		if steps < stop {
-			if stop < 5 {
-				t.Errorf("there were only %d steps", steps)
-			}
-			return
-		}
-		a.whole(a.path)
-		a.with(func(r *runner.Runner, s *store.SQLite) {
-			_, err := s.Erase(a.ctx, o)
-			a.ok(err)
-			now, err := r.Session(a.ctx, id)
-			if a.ok(err); !now.Erased() {
-				t.Errorf("step %d: not erased", stop)
-			}
-		})
-		a.whole(a.path)
-		if left := a.column(`SELECT count(*) FROM erasing`); left != "0" {
-			t.Errorf("step %d: it is not done: %s", stop, left)
-		}
-		if texts := a.column(`SELECT group_concat(unpacked(events)) FROM log`); strings.Contains(texts, "wordruling") {
-			t.Errorf("step %d: still there", stop)
-		}
-	}
 }
 
 // TestEraseTampered: whatever is altered of an erased record, entry or proof is found.

@@ -12,7 +12,9 @@ import (
 	"github.com/dialai/dialai/control"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store/internal/pack"
+	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
 func init() {
@@ -30,6 +32,44 @@ func (s *SQLite) WriterExec(query string) error {
 		_, err := s.out.conn.ExecContext(ctx, query)
 		return err
 	}})
+}
+
+// SnapshotAt returns up to which event a snapshot is kept of a session, once all are written that are due.
+func (s *SQLite) SnapshotAt(ctx context.Context, id specialist.SessionID) (at int64, err error) {
+	s.keeper.Wait()
+	err = s.read.QueryRowContext(ctx, `SELECT coalesce(max(sequence), 0) FROM snapshots WHERE session=(SELECT id FROM sessions WHERE session_id=?)`, id.String()).Scan(&at)
+	return at, err
+}
+
+// Kept is the snapshot of a session.
+type Kept = snapshots.Session
+
+// KeptOf returns the snapshot that is kept of a session.
+func (s *SQLite) KeptOf(ctx context.Context, id specialist.SessionID) (*Kept, error) {
+	s.keeper.Wait()
+	row, err := s.rowOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.kept(ctx, id, row)
+}
+
+// Keep writes a snapshot as it is written in the background.
+func (s *SQLite) Keep(ctx context.Context, k *Kept) error { return s.keepSnapshot(ctx, k) }
+
+// Forget drops what is cached.
+func (s *SQLite) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cache = newCache()
+}
+
+// Used reports whether what the cache has of a session was folded from a snapshot.
+func (s *SQLite) Used(id specialist.SessionID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, _ := s.cache.sessions.Get(id)
+	return v.snapshots.Kept > 0
 }
 
 // Limit is WriterExec also for a store that nobody may write to.
@@ -136,18 +176,6 @@ func CopiesAtOnce(t *testing.T, n int) {
 	t.Cleanup(func() { copiedAtOnce = before })
 }
 
-// AfterStep has f called after each step of Archive; its error ends it there.
-func (o ArchiveOptions) AfterStep(f func(step string) error) ArchiveOptions {
-	o.after = f
-	return o
-}
-
-// InBatches has so many sessions moved in one transaction.
-func (o ArchiveOptions) InBatches(n int) ArchiveOptions {
-	o.batch = n
-	return o
-}
-
 // InsertLessons writes so many lessons, from place 1 on, that no log has.
 func (s *SQLite) InsertLessons(n int, lesson func(i int) trust.Lesson) error {
 	return s.out.do(&job{ctx: context.Background(), write: func(context.Context) error {
@@ -163,10 +191,4 @@ func (s *SQLite) InsertLessons(n int, lesson func(i int) trust.Lesson) error {
 		}
 		return nil
 	}})
-}
-
-// After has f called after each step.
-func (o EraseOptions) After(f func(step string) error) EraseOptions {
-	o.after = f
-	return o
 }

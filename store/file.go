@@ -297,11 +297,23 @@ func (s *file) schemaVersion(ctx context.Context) (int64, error) {
 	return version.Int64, err
 }
 
-// Status returns the version of the tables of the file, and its size in bytes.
-func (s *SQLite) Status(ctx context.Context) (schema, size int64, err error) {
+// Status says what the file is, and how much there is in it.
+func (s *SQLite) Status(ctx context.Context) (is session.StoreStatus, err error) {
+	is.Kind = "sqlite"
 	err = s.read.QueryRowContext(ctx, `SELECT (SELECT max(version_id) FROM goose_db_version WHERE is_applied), page_count * page_size
-		FROM pragma_page_count(), pragma_page_size()`).Scan(&schema, &size)
-	return schema, size, translate(err)
+		FROM pragma_page_count(), pragma_page_size()`).Scan(&is.Schema, &is.SizeBytes)
+	if err != nil {
+		return is, translate(err)
+	}
+	if is.Place, err = s.Place(ctx); err != nil {
+		return is, err
+	}
+	if is.Epoch, err = s.Epoch(ctx); err != nil {
+		return is, err
+	}
+	live, err := s.Live(ctx)
+	is.CountLive(live)
+	return is, err
 }
 
 // An OpenError says why a file cannot be used as a store.

@@ -43,15 +43,20 @@ func (s *SQLite) Load(ctx context.Context, programs *session.Programs, id specia
 		return v.session, nil
 	}
 	log := fold.Log{ID: id, Sequence: sequence, Head: head,
-		Records:    func() iter.Seq2[session.StoredRecord, error] { return stored(s.records.QueryContext(ctx, row, 0)) },
+		Records: func(from int64) iter.Seq2[session.StoredRecord, error] {
+			return stored(s.records.QueryContext(ctx, row, from))
+		},
 		Definition: func(digest string) ([]byte, error) { return s.reader().definition(ctx, digest) }}
+	if log.Kept, err = s.kept(ctx, id, row); err != nil {
+		return nil, err
+	}
 	session, err := log.Session(programs)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cache.put(id, cached{row, session})
+	s.cache.put(id, cached{row, session, log.Progress()})
 	return session, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
 // The sessions of an engine in one SQLite file (file.go).
@@ -22,7 +23,10 @@ type SQLite struct {
 	load    *sql.Stmt  // the query of Load
 	records *sql.Stmt  // recordsQuery
 	lessons *sql.Stmt  // the query of Lessons
-	look    look
+	keeper  snapshots.Keeper
+	// snapshot is the query of kept.
+	snapshot *sql.Stmt
+	look     look
 
 	mu       sync.Mutex
 	cache    cache
@@ -71,13 +75,16 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 	if err := s.open(ctx, o, s.stmts.prepare); err != nil {
 		return nil, err
 	}
-	s.out.refuses = s.refuses
+	s.out.refuses, s.keeper.Write = s.refuses, s.keepSnapshot
 	var err error
 	if s.load, err = s.read.PrepareContext(ctx, loadQuery); err == nil {
 		s.records, err = s.read.PrepareContext(ctx, recordsQuery)
 	}
 	if err == nil {
 		s.lessons, err = s.read.PrepareContext(ctx, `SELECT id, lesson, coalesce((SELECT at FROM log WHERE log.id=lessons.id), 0) FROM lessons WHERE id>? ORDER BY id`)
+	}
+	if err == nil {
+		s.snapshot, err = s.read.PrepareContext(ctx, keptSnapshot)
 	}
 	if err == nil {
 		err = s.look.open(ctx, s.read)
@@ -97,9 +104,10 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 // last leaves one file, without a write-ahead log. The error wraps ErrReplaced if
 // something was committed and the file is not there any more.
 func (s *SQLite) Close() error {
+	s.keeper.Close()
 	err := s.out.close() // before what reads is closed, for it may be the last
 	s.look.close()
-	return errors.Join(err, s.load.Close(), s.records.Close(), s.lessons.Close(), s.close())
+	return errors.Join(err, s.load.Close(), s.records.Close(), s.lessons.Close(), s.snapshot.Close(), s.close())
 }
 
 // Path returns the path of the file, to which symbolic links were followed.

@@ -115,7 +115,7 @@ func TestArchivedDecisionsCount(t *testing.T) {
 			}
 		}
 		before = a.tally(s)
-		done, err := s.Archive(a.ctx, archiving(to).InBatches(2))
+		done, err := s.Archive(a.ctx, inBatches(archiving(to), 2))
 		a.ok(err)
 		if done.Sessions == 0 {
 			t.Fatal("nothing was archived")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/store/storetest"
 )
@@ -21,8 +22,18 @@ func TestMemory(t *testing.T) {
 func TestSQLite(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Maker {
 		path := filepath.Join(t.TempDir(), "dialai.db")
-		return storetest.Maker{Durable: true, Open: func(t *testing.T) session.Store { return openSQLite(t, path) }}
+		return storetest.Maker{Durable: true, Snapshot: snapshotAt, Open: func(t *testing.T) session.Store { return openSQLite(t, path) }}
 	})
+}
+
+// snapshotAt returns up to which event a snapshot is kept of a session.
+func snapshotAt(t testing.TB, s session.Store, id specialist.SessionID) int64 {
+	t.Helper()
+	at, err := s.(*store.SQLite).SnapshotAt(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 func openSQLite(t testing.TB, path string) *store.SQLite {

@@ -187,6 +187,7 @@ type audit struct {
 	beside       map[int64]beside           // what stands beside events and is wrong, by log row
 
 	proof  snapshots.Proof
+	kept   map[int64]int64               // at which events snapshots are of sessions whose logs have not come to them yet, by sessions.id
 	taught map[int64][]projection.Taught // what follows from each log, by sessions.id; nil if nobody asks
 }
 

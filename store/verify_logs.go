@@ -160,6 +160,9 @@ func (a *audit) readLogs(ctx context.Context) error {
 	if err := a.readSnapshots(ctx); err != nil {
 		return err
 	}
+	if err := a.readSessionSnapshots(ctx); err != nil {
+		return err
+	}
 	var f *folding
 	var r logRow
 	for err := range scan(a.q.QueryContext(ctx, `SELECT l.id, l.session, l.first, l.decides, l.at, l.events, l.hash
@@ -197,8 +200,8 @@ type folding struct {
 	sequence int64
 	head     session.Hash
 	bad      *Difference
+	kept     *snapshots.Session // that the log has not come to yet; nil if there is none
 	erased   fold.Erased
-	proven   map[int64]bool // records that gave no hash and were proven so, by their first events
 }
 
 func (a *audit) open(row int64) *folding {
@@ -211,7 +214,7 @@ func (a *audit) open(row int64) *folding {
 	}
 	paid := newBills()
 	f := &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: paid.follow}, spend: paid, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
-	f.erased.Records, f.proven = func() iter.Seq2[session.StoredRecord, error] { return a.logRows(context.Background(), row, 0) }, map[int64]bool{}
+	f.erased.Records = func() iter.Seq2[session.StoredRecord, error] { return a.logRows(context.Background(), row, 0) }
 	if a.taught != nil || a.proof.Counts() {
 		f.watch = stats.On(f.Folder)
 	}
@@ -224,16 +227,13 @@ func (f *folding) provenErased(r *logRow, first int64) bool {
 	record := session.StoredRecord{First: first, Events: r.events}
 	copy(record.Hash[:], r.hash)
 	f.erased.Stream = f.stream
-	f.proven[first] = f.erased.Proves(&record)
-	return f.proven[first]
+	return f.erased.Proves(&record)
 }
 
 // restored takes in an event erased, and returns which record has the payloads that it says are gone; 0 for none.
 func (f *folding) restored(d *session.Erased) int64 {
-	for _, one := range d.Records {
-		if !f.proven[one.Seq] {
-			return one.Seq
-		}
+	if seq := f.erased.PutBack(d); seq != 0 {
+		return seq
 	}
 	for _, one := range d.Agents {
 		if f.a.erasedAgents[f.row] == nil {
@@ -293,6 +293,7 @@ func (f *folding) add(r *logRow) *Difference {
 	}
 	if copy(f.head[:], r.hash); f.sequence == 0 {
 		f.machine = f.Session().Machine().Name()
+		f.readKept()
 	}
 	for _, e := range events {
 		if d, ok := e.Data.(*session.Erased); ok {
@@ -303,6 +304,7 @@ func (f *folding) add(r *logRow) *Difference {
 	}
 	f.sequence += int64(len(events))
 	want.at = int64(events[len(events)-1].At)
+	f.holdSnapshot()
 	f.learn(r.place, events, &want)
 	if r.first != want.first || r.at != want.at || !same(r.decides, want.decides) {
 		f.a.beside[r.place] = want

@@ -32,6 +32,7 @@ func (a *audit) following() []check {
 		{inRows, "lessons", a.compareLessons},
 		{inRows, "gaps", a.compareGaps},
 		{inRows, "ledger_snapshots", a.compareSnapshots},
+		{inRows, "snapshots", a.compareSessionSnapshots},
 	}
 }
 

@@ -207,7 +207,8 @@ func (l *Loop) turnEnded(ctx context.Context, v *live, d agent.Done) bool {
 	}
 	d.Text = clip(packs.Redact(d.Text), maxLogged)
 	candidate := l.state.candidate(w)
-	if v.dropped && candidate != nil {
+	cut := v.dismissed && d.Outcome == agent.Cancelled // by us, who leave: it is made again, and so is its move
+	if (v.dropped || cut) && candidate != nil {
 		l.note(v.who, kindRefused, map[string]string{"reason": "the turn was ended"})
 		candidate = nil
 	}

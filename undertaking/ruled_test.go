@@ -155,12 +155,17 @@ func TestCutTurn(t *testing.T) {
 	}
 }
 
-// TestClosedTurn: so is one that is ended in good order, by who leaves.
+// TestClosedTurn: so is one that is ended in good order, by who leaves, also of an agent that says so.
 func TestClosedTurn(t *testing.T) {
+	t.Run("silent", func(t *testing.T) { closedTurn(t, &dawdler{}) })
+	t.Run("says so", func(t *testing.T) { closedTurn(t, &dawdler{says: true}) })
+}
+
+func closedTurn(t *testing.T, a *dawdler) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, "")
 		c := w.config(t.Context())
-		a := &dawdler{}
 		c.Agent = func(string) (agent.Agent, error) { return a, nil }
 		ctx, leave := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Minute, func() { leave(errKilled) })
@@ -180,6 +185,7 @@ func TestClosedTurn(t *testing.T) {
 type dawdler struct {
 	crowd
 	ends bool
+	says bool // that its turn was cut off, when it is closed
 }
 
 func (a *dawdler) Open(ctx context.Context, spec agent.Spec, events chan<- agent.Event) (agent.Session, error) {
@@ -197,6 +203,13 @@ func (a *dawdler) Send(context.Context, agent.Message) error {
 }
 
 func (a *dawdler) Answer(context.Context, agent.Reply) error { return nil }
+
+func (a *dawdler) Close(ctx context.Context) error {
+	if a.says && !a.ends {
+		a.tell(agent.Done{Outcome: agent.Cancelled})
+	}
+	return a.crowd.Close(ctx)
+}
 
 // TestResumeHandOver: a process that is killed after a hand-over was executed, and before its
 // worker was let go, leaves that to its successor: the worker is not asked again.

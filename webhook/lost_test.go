@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/dialai/dialai/specialist"
@@ -44,7 +45,7 @@ func TestLostAnswerIsUncounted(t *testing.T) {
 		}()
 		return "https://" + l.Addr().String()
 	}
-	attempts := 0
+	var attempts atomic.Int64
 	for name, c := range map[string]struct {
 		url  string
 		lost bool
@@ -57,7 +58,7 @@ func TestLostAnswerIsUncounted(t *testing.T) {
 		"cut in a chunk":        {breaking(t, write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n{\"tr")), true, true},
 		"a refusal that is cut": {breaking(t, write("HTTP/1.1 503 No\r\nContent-Length: 900\r\n\r\nno")), true, true},
 		"reset and then refused": {server(t, func(w http.ResponseWriter, _ *http.Request) {
-			if attempts++; attempts%3 != 1 {
+			if attempts.Add(1)%3 != 1 {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}

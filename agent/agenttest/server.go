@@ -83,11 +83,9 @@ type Request struct {
 // A Server answers as a provider does. It may be used concurrently.
 type Server struct {
 	URL string // http://127.0.0.1:PORT
-	// Answer returns the step that answers a request, and whether it does; what it does not, and
-	// all if it is nil, is answered as the prompt says. It is set before anybody asks.
-	Answer func(Request) (Step, bool)
 
 	mu       sync.Mutex
+	answer   func(Request) (Step, bool) // nil if all is answered as prompts say
 	requests []Request
 	answered int
 }
@@ -110,6 +108,14 @@ func Start(t testing.TB) *Server {
 	go func() { defer close(done); _ = web.Serve(l) }()
 	t.Cleanup(func() { _ = web.Close(); <-done })
 	return s
+}
+
+// Answers has a function answer requests: it returns a step, and whether it does. What it does not answer is answered
+// as the prompt says.
+func (s *Server) Answers(by func(Request) (Step, bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = by
 }
 
 // Requests returns what the server was asked, in the order of arrival.
@@ -148,8 +154,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	req.Since = since(talk)
 	n := s.note(req)
 	step := next(talk)
-	if s.Answer != nil {
-		if own, answers := s.Answer(req); answers {
+	s.mu.Lock()
+	by := s.answer
+	s.mu.Unlock()
+	if by != nil {
+		if own, answers := by(req); answers {
 			step = own.filled()
 		}
 	}

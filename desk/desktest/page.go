@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a page may take to come to what is waited for.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A Page is a tab that shows the desk to somebody. At its end the test fails for each thing that the
 // browser complained of: errors and exceptions of scripts, reports of the policy, dialogs, requests to
@@ -35,9 +35,12 @@ type Page struct {
 	server *Server
 	ctx    context.Context
 
+	touched bool // instead of pointed at
+
 	mu       sync.Mutex
 	problems []string
 	expected []string
+	instead  *answer // to requests that are stopped; nil if they wait
 	bodies   map[network.RequestID]*body
 	reading  int       // bodies; not a WaitGroup, since more may begin while somebody waits
 	read     sync.Cond // of mu: reading has become 0
@@ -169,6 +172,10 @@ func (p *Page) hear(event any) {
 		if said := fmt.Sprintf("%d %s", e.Response.Status, strings.TrimPrefix(e.Response.URL, p.server.URL)); e.Response.Status >= 400 && !p.isExpected(said) {
 			complain("answer: %s", said)
 		}
+	case *fetch.EventRequestPaused:
+		if p.instead != nil {
+			go p.fulfil(e.RequestID, p.instead)
+		}
 	case *network.EventLoadingFinished:
 		if at := p.bodies[e.RequestID]; at != nil {
 			p.reading++
@@ -239,7 +246,7 @@ func (p *Page) Visit(path string) {
 // Go is [Page.Visit] of what may be no page of the desk.
 func (p *Page) Go(path string) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 3*patience) // it may wait for a connection
+	ctx, cancel := context.WithTimeout(p.ctx, patience) // it may wait for a connection
 	defer cancel()
 	if err := chromedp.Do(ctx, chromedp.Navigate(p.server.URL+path)); err != nil {
 		p.Fatalf("%s: %v", path, err)
@@ -255,7 +262,11 @@ func (p *Page) Settled() {
 // Size sets how large the window is.
 func (p *Page) Size(width, height int64) {
 	p.Helper()
-	if err := chromedp.Do(p.ctx, chromedp.EmulateViewport(width, height)); err != nil {
+	err := chromedp.Do(p.ctx, chromedp.EmulateViewport(width, height))
+	if err == nil && p.touched { // it is not any more, by that
+		_, err = chromedp.Call(p.ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true})
+	}
+	if err != nil {
 		p.Fatal(err)
 	}
 }
@@ -293,31 +304,6 @@ func (p *Page) Set(settings string) {
 	p.Visit(p.Path())
 }
 
-// Dark has the system be dark, or light.
-func (p *Page) Dark(is bool) {
-	p.Helper()
-	value := map[bool]string{true: "dark", false: "light"}[is]
-	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}}}); err != nil {
-		p.Fatal(err)
-	}
-}
-
-// Stall has requests whose address matches a pattern wait, until [Page.Unstall].
-func (p *Page) Stall(pattern string) {
-	p.Helper()
-	if _, err := chromedp.Call(p.ctx, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: pattern}}}); err != nil {
-		p.Fatal(err)
-	}
-}
-
-// Unstall lets requests go on that wait.
-func (p *Page) Unstall() {
-	p.Helper()
-	if _, err := chromedp.Call(p.ctx, fetch.Disable, cdp.Empty{}); err != nil {
-		p.Fatal(err)
-	}
-}
-
 // Eval is what a script comes to in a page, once it is known.
 func Eval[T any](p *Page, script string, args ...any) T {
 	p.Helper()
@@ -331,16 +317,20 @@ func Eval[T any](p *Page, script string, args ...any) T {
 	if len(args) > 0 {
 		script = fmt.Sprintf(script, args...)
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, 3*patience)
-	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	v, err := evaluate[T](p, script)
 	if err != nil {
 		p.Fatalf("%s: %v", script, err)
 	}
 	return v
 }
 
-// Wait waits until an expression holds in the page.
+func evaluate[T any](p *Page, script string) (T, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, 2*patience)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+}
+
+// Wait waits until an expression holds in the page, which may be loaded anew meanwhile.
 func (p *Page) Wait(expression string, args ...any) {
 	p.Helper()
 	for i, arg := range args {
@@ -353,7 +343,7 @@ func (p *Page) Wait(expression string, args ...any) {
 	if len(args) > 0 {
 		expression = fmt.Sprintf(expression, args...)
 	}
-	saw := Eval[string](p, fmt.Sprintf(`new Promise((done) => {
+	script := fmt.Sprintf(`new Promise((done) => {
 		const end = performance.now() + %d;
 		const look = () => {
 			try { if (%s) return done(""); } catch { /* not yet */ }
@@ -361,7 +351,14 @@ func (p *Page) Wait(expression string, args ...any) {
 			setTimeout(look, 15);
 		};
 		look();
-	})`, patience.Milliseconds(), expression))
+	})`, patience.Milliseconds(), expression)
+	saw, err := evaluate[string](p, script)
+	for err != nil && strings.Contains(err.Error(), "navigated") && p.ctx.Err() == nil {
+		saw, err = evaluate[string](p, script)
+	}
+	if err != nil {
+		p.Fatalf("%s: %v", script, err)
+	}
 	if saw != "" {
 		p.shot("failed")
 		p.Fatalf("it does not come to %s, at\n%s", expression, saw)

@@ -46,6 +46,7 @@ type Server struct {
 
 	dir  string
 	args []string
+	env  []string
 	cmd  *exec.Cmd
 	logs *lines
 
@@ -86,10 +87,18 @@ var grants = map[string]string{
 	"root":  `{"role":"admin","machines":["*"],"humans":["carol","dave"]}`,
 }
 
-// Serve starts a server on an empty store, and returns once it listens.
+// Serve starts a server on an empty store, and returns once it listens. An argument such as NAME=value is a
+// variable of its environment.
 func Serve(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := &Server{TB: t, dir: t.TempDir(), args: args, keys: map[string]string{}}
+	s := &Server{TB: t, dir: t.TempDir(), keys: map[string]string{}}
+	for _, arg := range args {
+		if name, _, is := strings.Cut(arg, "="); is && name == strings.ToUpper(name) {
+			s.env = append(s.env, arg)
+		} else {
+			s.args = append(s.args, arg)
+		}
+	}
 	s.start("127.0.0.1:0")
 	t.Cleanup(s.Kill)
 	first, err := os.ReadFile(filepath.Join(s.dir, "server-key"))
@@ -111,10 +120,10 @@ func (s *Server) start(listen string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	args := append([]string{"serve", "--listen", listen, "--json", "--store", filepath.Join(s.dir, "dialai.db"), "--rate-read", "0", "--rate-write", "0", "--log-level", "warn"}, s.args...)
+	args := append([]string{"serve", "--listen", listen, "--json", "--store", s.StorePath(), "--rate-read", "0", "--rate-write", "0", "--log-level", "warn"}, s.args...)
 	s.cmd, s.logs = exec.Command(program, args...), &lines{}
 	s.cmd.Dir, s.cmd.Stderr = s.dir, s.logs
-	s.cmd.Env = []string{served + "=1", "HOME=" + s.dir, "PATH=" + os.Getenv("PATH")}
+	s.cmd.Env = append([]string{served + "=1", "HOME=" + s.dir, "PATH=" + os.Getenv("PATH")}, s.env...)
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
@@ -127,7 +136,9 @@ func (s *Server) start(listen string) {
 		s.Kill()
 		s.Fatalf("the server does not start: %v\n%s", err, s.logs)
 	}
-	s.URL = told.URLs[0]
+	if s.URL != told.URLs[0] { // after a restart it is the same, and pages read it
+		s.URL = told.URLs[0]
+	}
 }
 
 // Kill ends the server without a word (SIGKILL), and returns once it is gone.
@@ -141,6 +152,9 @@ func (s *Server) Restart() {
 	s.Helper()
 	s.start(strings.TrimPrefix(s.URL, "http://"))
 }
+
+// StorePath is where the file of the store is, which another process may open, too.
+func (s *Server) StorePath() string { return filepath.Join(s.dir, "dialai.db") }
 
 // Stored is what the store has written and what the server keeps beside it (machines, claims, jobs,
 // answers kept, webhooks), as one text that is another one after each change of it. Left out is what

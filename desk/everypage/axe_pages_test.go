@@ -13,14 +13,40 @@ func (l looker) stalled(name, request string, lead ...string) {
 	l.Visit("/desk/settings")
 	l.Stall(request)
 	if strings.HasPrefix(lead[0], "/") {
-		desktest.Eval[bool](l.Page, `(history.pushState(null, "", %s), dispatchEvent(new PopStateEvent("popstate")))`, lead[0])
+		l.Show(lead[0])
 	} else {
 		l.Press(lead...)
 	}
-	l.Wait(`document.querySelector("main[aria-busy=true] .skeleton")`)
+	l.Wait(`document.querySelector("main [aria-busy=true] .skeleton")`)
 	l.look(name + " loading")
 	l.Unstall()
 	l.Settled()
+}
+
+// broken is what a server says that cannot answer.
+const broken = `{"type":"about:blank","status":503,"code":"unavailable","title":"The store cannot be read","detail":"the store cannot be read: database is locked","hint":"try again in a minute","requestId":"req-1"}`
+
+// refused looks at a page that is opened while a request of it is answered with an error, until it is
+// tried again.
+func (l looker) refused(name, request, path string) {
+	l.Helper()
+	l.Expect("503 /v1/")
+	l.Answer(request, 503, broken)
+	l.Go(path)
+	l.Wait(`document.querySelector("main [data-state=error]")?.innerText.includes("req-1")`)
+	l.look(name + " error")
+	l.Unstall()
+	desktest.Eval[bool](l.Page, `(document.querySelector("main [data-state=error] button").click(), true)`)
+	l.Wait(`!document.querySelector("main [data-state=error]")`)
+	l.Settled()
+}
+
+// called waits until it is told how models were asked, and opens all of it.
+func (l looker) called() {
+	l.Helper()
+	l.Wait(`document.querySelector(".calls details")`)
+	desktest.Eval[bool](l.Page, `(document.querySelectorAll(".calls details").forEach((d) => (d.open = true)), true)`)
+	l.Wait(`document.querySelectorAll(".calls pre").length === 2`)
 }
 
 // asks presses keys that open a dialog, and looks at it.
@@ -34,20 +60,31 @@ func (l looker) asks(name string, keys ...string) {
 }
 
 // TestAccessibleSessions: so can the list of sessions and what is done with it, and a session as it
-// asks, as it has gone through rounds, stands at a limit, and has ended.
+// asks, as it has gone through rounds, stands at a limit, and has ended, and how it asked models.
 func TestAccessibleSessions(t *testing.T) {
-	s := desktest.Serve(t)
+	s := modelled(t, proposes("since it is late"))
 	l := looker{desktest.Open(s, "root", "/desk/sessions"), axe(t)}
 	l.look("sessions empty")
 	list := s.Seed()
 	stopped := s.Start(desktest.Working, `{"n":1}`)
+	asked := s.Start(desktest.Machine{Name: "reading", Voters: reader}.JSON(), `{"n":1}`)
+	s.Starts(desktest.Alone, 2) // the newest
 	s.Publish("form", "form.json", `{"machineName":"form","initialState":"a","goalState":"b","input":{"type":"object","required":["amount"],"properties":{"amount":{"type":"number","title":"How much"},"late":{"type":"boolean"}}},"states":{"a":{"transitions":{"go":"b"}},"b":{}}}`)
 	l.stalled("sessions", "*/v1/sessions?*", "g", "s")
 	l.look("sessions full")
+	l.refused("sessions", "*/v1/sessions?*", "/desk/sessions?machine=form")
+	l.Visit("/desk/sessions")
 	l.Press("j", "x", "j", "x")
 	l.Wait(`document.querySelectorAll("[aria-selected=true]").length === 2`)
 	l.look("sessions selected")
 	l.asks("sessions cancel", "c")
+	l.Press("Home", "x", "j", "x", "c")
+	l.Reach("dialog textarea")
+	l.Type("not wanted")
+	l.Press("Ctrl+Enter")
+	l.Wait(`[...document.querySelectorAll("[data-bulk] td:last-child")].map((c) => c.innerText).join() === "cancelled,cancelled"`)
+	l.look("sessions cancelled")
+	l.Press("Escape")
 	l.Visit("/desk/sessions?machine=form")
 	l.look("sessions filtered")
 	l.Press("n")
@@ -60,12 +97,22 @@ func TestAccessibleSessions(t *testing.T) {
 	l.look("session why")
 	l.Visit("/desk/sessions/" + stopped.SessionID)
 	l.Wait(`document.querySelectorAll("[data-round]").length === 3`)
+	desktest.Eval[bool](l.Page, `(document.querySelectorAll("[data-event] details").forEach((d) => (d.open = true)), true)`)
+	l.Wait(`[...document.querySelectorAll("[data-event] pre")].length === document.querySelectorAll("[data-event]").length`)
 	l.look("session rounds")
 	l.asks("session raise", "l")
 	l.asks("session resume", "u")
 	l.Visit("/desk/sessions/" + list["audit"].SessionID + "?tab=audit")
-	l.Wait(`document.querySelector("[data-status=completed]")`)
-	l.look("session ended")
+	l.Wait(`document.querySelector("[data-status=completed]") && document.querySelector("section [data-state=empty]")`)
+	l.look("session ended, calls empty")
+	calls := "/desk/sessions/" + asked.SessionID + "?tab=audit"
+	l.stalled("session", "*/v1/sessions/"+asked.SessionID, calls)
+	l.stalled("session rounds", "*/v1/sessions/"+asked.SessionID+"/events*", calls)
+	l.stalled("session calls", "*/v1/sessions/"+asked.SessionID+"/audit*", calls)
+	l.called()
+	l.look("session calls full")
+	l.refused("session", "*/v1/sessions/"+asked.SessionID, calls)
+	l.refused("session calls", "*/v1/sessions/"+asked.SessionID+"/audit*", calls)
 	l.Expect("404 /v1/sessions/none")
 	l.Visit("/desk/sessions/none")
 	l.look("session gone")
@@ -74,8 +121,20 @@ func TestAccessibleSessions(t *testing.T) {
 	l.look("session offline")
 	l.Press("g", "s")
 	l.Wait(`document.querySelector("[data-state=error]")`)
-	l.look("sessions error")
+	l.look("sessions unreachable")
+	l.Page.Find()
+	l.Visit(calls)
+	l.called()
+	list2 := looker{l.Tab("/desk/sessions"), l.script}
+	list2.Wait(`document.querySelector("[data-session]") && document.querySelector("header .state").innerText === "live"`)
+	l.Page.Lose()
+	l.look("session calls offline")
+	list2.Wait(`/^offline since/.test(document.querySelector("header .state").innerText)`)
+	list2.look("sessions offline")
 }
+
+// tabs are those of a machine.
+var tabs = []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try", "/simulate"}
 
 // TestAccessibleMachines: so can machines, and each tab of one that has decided nothing and of one
 // that has, with their dialogs and their charts as tables.
@@ -85,7 +144,6 @@ func TestAccessibleMachines(t *testing.T) {
 	l.look("machines empty")
 	s.Publish("alone", "alone.json", desktest.Alone.JSON())
 	l.Expect("404 /v1/machines/alone/")
-	tabs := []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try"}
 	l.Size(360, 900)
 	for _, tab := range tabs { // which say the same: in one size
 		l.Visit("/desk/machines/alone" + tab)
@@ -100,6 +158,24 @@ func TestAccessibleMachines(t *testing.T) {
 		l.Visit("/desk/machines/refund-desk" + tab)
 		l.look("machine full " + tab)
 	}
+	l.stalled("machine", "*/v1/machines/refund-desk", "/desk/machines/refund-desk")
+	l.Size(360, 900)
+	for _, tab := range tabs[:7] { // the others are forms, and ask for nothing first; of one, all is looked at above and below
+		l.Visit("/desk/settings")
+		l.Stall("*/v1/machines/refund-desk/*")
+		l.Show("/desk/machines/refund-desk" + tab)
+		l.Wait(`document.querySelector("main[aria-busy=true] .skeleton")`)
+		l.check("machine loading "+tab, 360, false)
+		l.Unstall()
+		l.Visit("/desk/settings")
+		l.Expect("503 /v1/")
+		l.Answer("*/v1/machines/refund-desk/*", 503, broken)
+		l.Show("/desk/machines/refund-desk" + tab)
+		l.Wait(`document.querySelector("main [data-state=error]")?.innerText.includes("req-1")`)
+		l.check("machine error "+tab, 360, false)
+		l.Unstall()
+	}
+	l.Size(1280, 900)
 	l.Visit("/desk/machines/refund-desk/trust")
 	l.Reach("figure button")
 	l.Press("Enter")
@@ -123,16 +199,27 @@ func TestAccessibleMachines(t *testing.T) {
 	l.Wait(`document.querySelector("main thead")`)
 	l.look("machine try done")
 	l.pushed("machine try adopt", "", "main div.card button")
+	l.Visit("/desk/machines/refund-desk/simulate")
+	l.Stall("*/v1/jobs/*")
+	l.Reach("main form button.main")
+	l.Press("Enter")
+	l.Wait(`document.querySelector("main .skeleton, main progress")`)
+	l.look("machine simulate running")
+	l.Unstall()
+	l.Wait(`document.querySelector("main figure") && !document.querySelector("main progress")`)
+	l.look("machine simulate done")
+	l.refused("machines", "*/v1/machines?*", "/desk/machines")
+	all := looker{l.Tab("/desk/machines"), l.script}
+	all.Wait(`document.querySelector("header .state").innerText === "live"`)
 	l.Visit("/desk/machines/refund-desk/collapse")
 	l.Page.Lose()
 	l.look("machine offline")
+	all.Wait(`/^offline since/.test(document.querySelector("header .state").innerText)`)
+	all.look("machines offline")
 	l.Reach("main nav a[href$=spend]")
 	l.Press("Enter")
 	l.Wait(`document.querySelector("[data-state=error]")`)
-	l.look("machine error")
-	l.Press("g", "m")
-	l.Wait(`document.querySelector("[data-state=error]") && location.pathname === "/desk/machines"`)
-	l.look("machines error")
+	l.look("machine unreachable")
 }
 
 // pushed goes to a page, has a button of it open a dialog, and looks at that.
@@ -168,7 +255,15 @@ func TestAccessibleEditor(t *testing.T) {
 	l.Expect("404 /v1/machines/none")
 	l.Visit("/desk/edit?machine=none")
 	l.look("editor error")
+	l.refused("editor", "*/v1/machines/refunds", "/desk/edit?machine=refunds")
 	l.Visit("/desk/edit")
+	l.Says("sound")
+	l.Reach(".code")
+	l.Press("Ctrl+a", "Backspace")
+	l.Wait(`document.querySelector("main .problems li")`)
+	l.look("editor empty")
+	l.Reach("[data-discard]")
+	l.Press("Enter")
 	l.Says("sound")
 	l.Page.Lose()
 	l.look("editor offline")

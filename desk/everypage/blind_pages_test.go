@@ -24,14 +24,18 @@ func unfolded(p *desktest.Page, id string) {
 	}
 	if desktest.Eval[bool](p, `document.querySelector("a[href*='tab=audit']") !== null`) {
 		p.Visit("/desk/sessions/" + id + "?tab=audit")
+		p.Wait(`document.querySelector(".calls, .below [data-state=empty]")`)
+		desktest.Eval[bool](p, `(document.querySelectorAll(".calls details").forEach((d) => (d.open = true)), true)`)
+		p.Wait(`[...document.querySelectorAll(".calls details")].every((d) => d.querySelector(".body"))`)
 	}
 }
 
 // TestBlindPages: nothing of what is withheld reaches who may rule by the list of sessions, by all that
 // a session has, or by what its machine's pages say.
 func TestBlindPages(t *testing.T) {
-	s := desktest.Serve(t)
+	s := modelled(t, proposes(desktest.Reason))
 	list := s.Seed()
+	list["reading"] = s.Start(desktest.Machine{Name: "reading", State: `"collapse":{"target":0.85}`, Voters: reader}.JSON(), `{"n":1}`)
 	blind := func(p *desktest.Page, who, where string) {
 		t.Helper()
 		if got := all(p); strings.Contains(got, desktest.Reason) || strings.Contains(got, "rob-says") {
@@ -41,22 +45,29 @@ func TestBlindPages(t *testing.T) {
 	for _, who := range []string{"carol", "root"} {
 		p := desktest.Open(s, who, "/desk/sessions")
 		p.Wait(`document.querySelectorAll("[data-session]").length > 10`)
-		for _, name := range withheld {
+		for _, name := range append([]string{"reading"}, withheld...) {
 			p.Visit("/desk/sessions/" + list[name].SessionID)
 			unfolded(p, list[name].SessionID)
 			p.Expect("403 /v1/sessions/" + list[name].SessionID + "/explain")
 			desktest.Eval[string](p, `fetch(%s, { headers: { "Dialai-Desk": JSON.parse(localStorage.getItem("dialai.token")) } }).then((r) => r.text())`, "/v1/sessions/"+list[name].SessionID+"/explain") // the page does not ask for it
 			blind(p, who, "the session "+name)
 		}
-		for _, tab := range []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try"} {
+		for _, tab := range tabs {
 			p.Visit("/desk/machines/collapsing" + tab)
 		}
+		p.Visit("/desk/machines/reading/simulate")
 		blind(p, who, "a page")
 	}
-	s.Decide("dave", list["collapsing"].SessionID, "pay")
+	for _, name := range []string{"collapsing", "reading"} {
+		s.Decide("dave", list[name].SessionID, "pay")
+	}
 	p := desktest.Open(s, "root", "/desk/sessions/"+list["collapsing"].SessionID)
 	unfolded(p, list["collapsing"].SessionID)
 	if !strings.Contains(all(p), desktest.Reason) {
 		t.Error("what is withheld no more is not shown, or the test does not see what is shown")
+	}
+	unfolded(p, list["reading"].SessionID)
+	if !desktest.Eval[bool](p, `document.querySelector(".calls").textContent.includes(%s)`, desktest.Reason) {
+		t.Error("what a model has said that is withheld no more is not shown, or the test does not see what is shown")
 	}
 }

@@ -1,6 +1,7 @@
 package everypage_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/desk/desktest"
+	"github.com/dialai/dialai/llm/llmtest"
 )
 
 // Names of a machine that somebody means harm with.
@@ -27,10 +29,25 @@ func evil() string {
 		desktest.Quoted(evilMachine), desktest.Quoted(evilState), desktest.Quoted(evilEnd), desktest.Quoted(evilState), desktest.Quoted(strings.Join(prose(), " ¦ ")), desktest.Quoted(evilEnd), desktest.Quoted(evilEnd), desktest.Quoted(evilEnd), desktest.Quoted(evilWho))
 }
 
+// plain is a text as JSON that hides nothing of it from a page.
+func plain(text string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a text can be written
+	return strings.TrimSpace(b.String())
+}
+
 // TestHostilePages: so it is with what sessions, machines, their states, specialists and orders are
-// called, in lists, on the pages of a session and of a machine, and in the editor.
+// called, in lists, on the pages of a session and of a machine, and in the editor; and with what models
+// have said, and were asked.
 func TestHostilePages(t *testing.T) {
-	s := desktest.Serve(t)
+	s := modelled(t, func(c llmtest.Call) llmtest.Reply {
+		if strings.Contains(c.Model, "refusing") {
+			return llmtest.Reply{Status: 400, Body: `{"error":{"message":` + plain(strings.Join(hostile, " ¦ ")) + `}}`}
+		}
+		return llmtest.Reply{Body: `{"id":"<b>id</b>","model":"<b>model</b>","choices":[{"message":{"content":` + plain(strings.Join(hostile, " ¦ ")) + `,"tool_calls":[{"function":{"name":` + plain(c.Tools[0]) + `,"arguments":"{}"}}]}}]}`}
+	})
 	s.Publish(evilMachine, "evil.json", evil())
 	note := strings.Join(hostile[:50], " ¦ ")
 	var list []desktest.Session
@@ -62,17 +79,38 @@ func TestHostilePages(t *testing.T) {
 		harmless(p, "a session that is "+name)
 	}
 
+	for _, voter := range []string{reader, strings.Replace(reader, "reader<", "refusing<", 1)} {
+		asked := s.Start(desktest.Machine{Name: "reading", Voters: voter}.JSON(), `{"n":`+desktest.Quoted(note)+`}`)
+		p.Visit("/desk/sessions/" + asked.SessionID)
+		unfolded(p, asked.SessionID)
+		has(p, "how a model was asked", "<b>re")
+		for _, h := range hostile {
+			has(p, "what a model has said to "+voter, shown(strings.Trim(plain(h), `"`)))
+		}
+		harmless(p, "how a model was asked")
+	}
+
 	at := "/desk/machines/" + url.PathEscape(evilMachine)
 	p.Visit("/desk/machines")
 	has(p, "the list of machines", evilMachine)
 	harmless(p, "the list of machines")
-	for tab, names := range map[string][]string{"": {evilState}, "/trust": {evilState, evilWho}, "/promise": nil, "/calibration": nil, "/collapse": {evilState, evilWho}, "/spend": nil, "/who": {evilState, evilWho}, "/try": {evilWho}} {
+	for tab, names := range map[string][]string{"": {evilState}, "/trust": {evilState, evilWho}, "/promise": nil, "/calibration": nil, "/collapse": {evilState, evilWho}, "/spend": nil, "/who": {evilState, evilWho}, "/try": {evilWho}, "/simulate": {evilWho}} {
 		p.Visit(at + tab)
 		for _, name := range append(names, evilMachine) {
 			has(p, "the machine's page "+tab, name)
 		}
 		harmless(p, "the machine's page "+tab)
 	}
+	p.Visit(at + "/simulate")
+	p.Reach("main form button.main")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("main figure")`)
+	has(p, "what was simulated", evilWho)
+	harmless(p, "what was simulated")
+	p.Reach("main form .row button")
+	p.Press("Enter")
+	p.Wait(`document.querySelector("main form textarea").value.includes(%s)`, evilWho)
+	harmless(p, "the panel as JSON")
 
 	p.Visit("/desk/edit?machine=" + url.QueryEscape(evilMachine))
 	p.Wait(`document.querySelectorAll("main svg .state").length === 2`)

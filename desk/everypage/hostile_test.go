@@ -74,7 +74,7 @@ func has(p *desktest.Page, where, what string) {
 // harmless fails the test if a text has become more than that, in the page or in a shadow of it.
 func harmless(p *desktest.Page, where string) {
 	p.Helper()
-	if got := desktest.Eval[string](p, `JSON.stringify([typeof pwned, [document, ...[...document.querySelectorAll("*")].flatMap((e) => e.shadowRoot ?? [])].flatMap((in_) => [...in_.querySelectorAll("main script, main img, main iframe, main svg:not([role=img]), main svg image, main svg foreignObject, main object, main embed, main base, main link, main style, main meta, main form[action], [onerror], [onload], [onfocus], [onmouseover], a[href^=javascript], a[href*=evil], b")]).map((e) => e.outerHTML), ({}).x ?? ""])`); got != `["undefined",[],""]` {
+	if got := desktest.Eval[string](p, `JSON.stringify([typeof pwned, [document, ...[...document.querySelectorAll("*")].flatMap((e) => e.shadowRoot ?? [])].flatMap((in_) => [...in_.querySelectorAll("main script, main img, main iframe, main svg:not([role=img]), main svg image, main svg foreignObject, main object, main embed, main base, main link, main style, main meta, main form[action], [onerror], [onload], [onfocus], [onmouseover], a[href^=javascript], a[href*=evil], b")]).map((e) => e.outerHTML), ({}).x ?? "", /[\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.exec(document.body.innerText)])`); got != `["undefined",[],"",null]` {
 		p.Errorf("%s: texts have become more than that: %s", where, got)
 	}
 }
@@ -87,7 +87,7 @@ func TestHostile(t *testing.T) {
 	for i, h := range hostile {
 		members = append(members, desktest.Quoted(h)+`:`+desktest.Quoted("value "+h), desktest.Quoted("list"+strconv.Itoa(i))+`:[`+desktest.Quoted(h)+`,{"x":`+desktest.Quoted(h)+`}]`)
 	}
-	facts := `{"n":` + desktest.Quoted(strings.Join(hostile[:20], " ¦ ")) + `,"big":9007199254740993,"huge":123456789012345678901234567890,"small":0.1000000000000000055511151231257827,"deep":` + strings.Repeat(`{"d":`, 40) + `"bottom"` + strings.Repeat(`}`, 40) + `,` + strings.Join(members, ",") + `}`
+	facts := `{"n":` + desktest.Quoted(strings.Join(hostile[:20], " ¦ ")) + `,"big":9007199254740993,"huge":123456789012345678901234567890,"small":0.1000000000000000055511151231257827,"deep":` + strings.Repeat(`{"d":`, 40) + `"bottom\u202e"` + strings.Repeat(`}`, 40) + `,` + strings.Join(members, ",") + `}`
 	m := hostileMachine()
 	first := `<img src=x onerror=pwned=1>`
 	said := strings.Join(hostile, " ¦ ")
@@ -105,6 +105,9 @@ func TestHostile(t *testing.T) {
 		has("the question", number)
 	}
 	harmless("the question")
+	desktest.Eval[bool](p, `(document.querySelectorAll("main details").forEach((d) => (d.open = true)), document.querySelector("section button[aria-pressed=false]").click(), true)`)
+	has("the facts as JSON", `bottom⟨U+202E⟩`)
+	harmless("the facts as JSON")
 	p.Press("1")
 	p.Wait(`document.querySelector("#payload-m1")`)
 	for _, h := range prose() {

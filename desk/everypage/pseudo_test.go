@@ -14,7 +14,7 @@ func TestPseudo(t *testing.T) {
 	s.PublishSample()
 	p := desktest.Open(s, "root", "/desk/inbox?lang=qps")
 	paths := []string{"/desk/inbox", list["parameters"].Path(), list["collapsing"].Path(), list["final"].Path(), "/desk/reviews", "/desk/settings", "/desk/sessions", "/desk/sessions/" + list["plain"].SessionID, "/desk/machines", "/desk/edit"}
-	for _, tab := range []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try"} {
+	for _, tab := range tabs {
 		paths = append(paths, "/desk/machines/refund-desk"+tab)
 	}
 	for _, path := range paths {

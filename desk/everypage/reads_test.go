@@ -22,7 +22,7 @@ func TestReadsChangeNothing(t *testing.T) {
 	for _, id := range s.Reviews("erin") {
 		pages = append(pages, "/desk/reviews/"+id)
 	}
-	for _, tab := range []string{"", "/trust", "/promise", "/calibration", "/collapse", "/spend", "/who", "/try"} {
+	for _, tab := range tabs {
 		pages = append(pages, "/desk/machines/refund-desk"+tab, "/desk/machines/collapsing"+tab)
 	}
 	before := s.Stored()

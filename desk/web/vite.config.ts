@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { minify } from 'terser';
 import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 
@@ -31,9 +32,31 @@ function sources(): Plugin {
   };
 }
 
+// What the bundler's minifier leaves, another finds: 2 KB of 300, gzipped, which one of them alone does not.
+function smaller(): Plugin {
+  return {
+    name: 'smaller',
+    apply: 'build',
+    async generateBundle(_, bundle) {
+      for (const chunk of Object.values(bundle)) {
+        if (chunk.type === 'chunk') chunk.code = (await minify(chunk.code, { module: true, ecma: 2020, compress: { passes: 3 } })).code!;
+      }
+    },
+  };
+}
+
+// The class of a component's own styles: short, and of it alone.
+const classes = new Map<string, string>();
+function cssHash({ hash, filename = '' }: { hash: (text: string) => string; filename?: string }): string {
+  const name = 's' + hash(filename).slice(0, 4);
+  if ((classes.get(name) ?? filename) !== filename) throw new Error(`${filename} and ${classes.get(name)} have the class ${name}: take one letter more`);
+  classes.set(name, filename);
+  return name;
+}
+
 export default defineConfig({
   base: '/desk/',
-  plugins: [svelte(), sources()],
+  plugins: [svelte({ compilerOptions: { cssHash } }), smaller(), sources()],
   build: {
     outDir: '../dist',
     emptyOutDir: true,
@@ -41,6 +64,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'samples', test: /[\\/]machines[\\/]/ }] } } }, // what is alike is packed together
   },
   worker: { format: 'es' },
   test: { include: ['src/**/*.test.ts'] },

@@ -194,7 +194,7 @@ func FuzzNames(f *testing.F) {
 		checkPicture(t, graph.SVG(m, v))
 		checkDrawing(t, m, graph.Layout(m))
 		checkPage(t, m)
-		for _, text := range []string{graph.Mermaid(m, v), graph.DOT(m, v)} {
+		for _, text := range []string{graph.Mermaid(m, v), graph.DOT(m, v), graph.Terminal(m, v, 0)} {
 			if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) {
 				t.Errorf("control character in %q", text)
 			}

@@ -75,6 +75,7 @@ func TestGolden(t *testing.T) {
 			golden(t, s.name+".mmd", []byte(graph.Mermaid(m, s.view)))
 			golden(t, s.name+".dot", []byte(graph.DOT(m, s.view)))
 			golden(t, s.name+".svg", graph.SVG(m, s.view))
+			golden(t, s.name+".txt", graph.Draw(m, s.view, "text"))
 			if s.view.Round == nil {
 				golden(t, s.name+".json", graph.Draw(m, s.view, "layout"))
 			}

@@ -1,14 +1,13 @@
-// Package graph draws a machine: as Mermaid, DOT or SVG, or as the places of everything for
-// whoever draws it themselves.
+// Package graph draws a machine: in characters, as Mermaid, DOT or SVG, or as the places of
+// everything for whoever draws it themselves.
 //
-// [Mermaid] writes a stateDiagram-v2, [DOT] a digraph, [SVG] a picture that
-// needs nothing but itself. All three show the same facts: where a session
+// [Terminal] draws for a terminal, [Mermaid] writes a stateDiagram-v2, [DOT] a digraph, [SVG] a
+// picture that needs nothing but itself. All show the same facts: where a session
 // begins, the goal and the other intended ends, dead ends, states that nobody
 // can reach, states that only humans decide, who may rule in a state, the
 // condition of a transition, the approvals it takes, what it sets, whether it can
-// be undone and, with a [View], where one session stands and the way it came. A
-// round that is in progress appears in the SVG only, who is in a group in SVG and
-// DOT. [Layout] has the machine alone: what a view adds is laid over it.
+// be undone and, with a [View], where one session stands and the way it came. round that is in progress appears in the SVG only, who is in a group everywhere but in
+// Mermaid. [Layout] has the machine alone: what a view adds is laid over it.
 //
 // The functions take values and return text. The same machine and view give the
 // same bytes on every computer: all geometry is computed with whole numbers.
@@ -23,7 +22,7 @@ import (
 )
 
 // Formats returns the names of the formats that [Draw] knows.
-func Formats() []string { return []string{"mermaid", "dot", "svg", "layout"} }
+func Formats() []string { return []string{"mermaid", "dot", "svg", "text", "layout"} }
 
 // Draw returns a picture of m in one of the [Formats], a [Drawing] as JSON for layout, which
 // shows nothing of v; of another name it is Mermaid.
@@ -33,6 +32,8 @@ func Draw(m *machine.Machine, v View, format string) []byte {
 		return []byte(DOT(m, v))
 	case "svg":
 		return SVG(m, v)
+	case "text":
+		return []byte(Terminal(m, v, 0))
 	case "layout":
 		var b bytes.Buffer
 		_ = text.WriteJSON(&b, Layout(m)) // of plain data, into memory

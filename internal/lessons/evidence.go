@@ -49,7 +49,17 @@ func (m Marks) After(place int64) Marks {
 func (f *Follower) Since(ctx context.Context, s session.TrustStore, machineName, state string, after, upTo int64) (*trust.Ledger, Marks, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	key := stateKey{machineName, state}
+	for {
+		f.begin(s)
+		ledger, marks, err := f.since(ctx, s, stateKey{machineName, state}, after, upTo)
+		if !f.outdated(s) {
+			return ledger, marks, err
+		}
+	}
+}
+
+// since is Since of a store that is not replaced meanwhile. f.mu is held.
+func (f *Follower) since(ctx context.Context, s session.TrustStore, key stateKey, after, upTo int64) (*trust.Ledger, Marks, error) {
 	p := f.proven[key]
 	if p == nil || p.after != after || p.place > upTo {
 		p = resumeProven(ctx, s, key, after, upTo)
@@ -67,7 +77,7 @@ func (f *Follower) Since(ctx context.Context, s session.TrustStore, machineName,
 			return nil, nil, err
 		}
 	}
-	if keeper, ok := s.(session.LedgerKeeper); ok && next.unkept >= SnapshotEvery {
+	if keeper, ok := s.(session.LedgerKeeper); ok && next.unkept >= SnapshotEvery && !f.outdated(s) {
 		_ = keeper.KeepLedger(ctx, next.snapshot()) // without it the next process folds more
 		next.unkept = 0
 	}

@@ -29,6 +29,10 @@ const SnapshotEvery = 1000
 // [trust.LedgerFormat], and with what stands beside the ledger.
 const Format = trust.LedgerFormat<<8 | 1
 
+// FormatUnruled is that of snapshots with rounds without a human's word. Those without any are
+// written in Format: whoever learns from humans alone has the snapshots that there always were.
+const FormatUnruled = trust.LedgerFormat<<8 | 2
+
 // A Fold is what the lessons of a store, in their order, have come to. It must not be used
 // concurrently. Use [NewFold].
 type Fold struct {
@@ -92,9 +96,13 @@ func (f *Fold) frozen() *Fold {
 
 // Snapshot returns what f has come to. The same lessons have the same one, to the byte.
 func (f *Fold) Snapshot() session.LedgerSnapshot {
-	c := wire.NewWriter()
+	c, format := wire.NewWriter(), Format
 	f.code(c)
-	return session.LedgerSnapshot{Place: f.place, Format: Format, Body: c.Bytes()}
+	if f.hasUnruled() {
+		format = FormatUnruled
+		f.codeUnruled(c)
+	}
+	return session.LedgerSnapshot{Place: f.place, Format: format, Body: c.Bytes()}
 }
 
 // errFormat is the error of a snapshot of another program.
@@ -102,11 +110,15 @@ var errFormat = errors.New("it has another format")
 
 // read returns the fold that a snapshot was made of, or an error if it was written in another way.
 func read(s session.LedgerSnapshot) (*Fold, error) {
-	if s.Format != Format {
+	if s.Format != Format && s.Format != FormatUnruled {
 		return nil, errFormat
 	}
 	f, c := NewFold(), wire.NewReader(s.Body)
 	f.code(c)
+	if s.Format == FormatUnruled {
+		f.codeUnruled(c)
+		c.Check(f.hasUnruled(), "it is written as if there were rounds without a human's word")
+	}
 	c.Check(f.place == s.Place && f.Due(), "it is of another place")
 	return f, c.Close()
 }
@@ -129,6 +141,19 @@ func (f *Fold) code(c *wire.Coder) {
 		wire.Text(c, &key.state)
 		k.Code(c)
 	})
+}
+
+// hasUnruled reports whether anything is known of rounds without a human's word.
+func (f *Fold) hasUnruled() bool {
+	return f.ledger.HasUnruled() // what looks know, it knew before
+}
+
+// codeUnruled codes what is known of such rounds, behind all else.
+func (f *Fold) codeUnruled(c *wire.Coder) {
+	f.ledger.CodeUnruled(c)
+	for _, name := range slices.Sorted(maps.Keys(f.looks)) {
+		f.looks[name].ledger.CodeUnruled(c)
+	}
 }
 
 // resume returns the newest fold that a store keeps and that fits its lessons; that of none if
@@ -170,7 +195,7 @@ func Disprove(list []session.LedgerSnapshot, all iter.Seq2[trust.Lesson, error])
 	for i := range list {
 		l := &list[i]
 		switch {
-		case l.Format != Format:
+		case l.Format != Format && (l.Format != FormatUnruled || l.Scope != ""):
 			continue
 		case l.Scope == "":
 			claims[l.Place] = append(claims[l.Place], claim{l, nil})
@@ -202,7 +227,7 @@ func Disprove(list []session.LedgerSnapshot, all iter.Seq2[trust.Lesson, error])
 			return nil, err
 		}
 		for _, c := range claims[x.Seq] {
-			if p := c.state; p == nil && !fold.Due() || p != nil && x.Seq <= p.after || !bytes.Equal(c.Body, fold.at(p, x.Seq).Body) {
+			if p := c.state; p == nil && !fold.Due() || p != nil && x.Seq <= p.after || !same(c.LedgerSnapshot, fold.at(p, x.Seq)) {
 				return c.LedgerSnapshot, nil
 			}
 		}
@@ -212,6 +237,11 @@ func Disprove(list []session.LedgerSnapshot, all iter.Seq2[trust.Lesson, error])
 		return c[0].LedgerSnapshot, nil
 	}
 	return nil, nil
+}
+
+// same reports whether two snapshots of one place say the same.
+func same(a *session.LedgerSnapshot, b session.LedgerSnapshot) bool {
+	return a.Format == b.Format && bytes.Equal(a.Body, b.Body)
 }
 
 // at returns the snapshot of a state at a place; that of all lessons if p is nil.

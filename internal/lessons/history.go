@@ -13,9 +13,10 @@ import (
 // lessons that have come since the last one, the first all of them. It may be used concurrently.
 // The zero History has read nothing yet.
 type History struct {
-	mu    sync.Mutex
-	now   *trust.History
-	place int64 // Lesson.Seq of the newest lesson in now
+	mu       sync.Mutex
+	replaced int64 // how often the store was when now was begun
+	now      *trust.History
+	place    int64 // Lesson.Seq of the newest lesson in now
 }
 
 // Read calls look with every lesson whose commit returned before the call. What it is given is
@@ -23,6 +24,19 @@ type History struct {
 func (h *History) Read(ctx context.Context, s session.TrustStore, look func(*trust.History)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	err := h.read(ctx, s)
+	for session.Replaced(s) != h.replaced {
+		h.now, h.place, h.replaced = nil, 0, session.Replaced(s)
+		err = h.read(ctx, s)
+	}
+	if err == nil {
+		look(h.now)
+	}
+	return err
+}
+
+// read reads the lessons that have come.
+func (h *History) read(ctx context.Context, s session.TrustStore) error {
 	if h.now == nil {
 		h.now = trust.NewHistory()
 	}
@@ -37,6 +51,5 @@ func (h *History) Read(ctx context.Context, s session.TrustStore, look func(*tru
 		}
 		h.place = x.Seq
 	}
-	look(h.now)
 	return nil
 }

@@ -14,9 +14,10 @@ import (
 // the last one, the first one those after the newest snapshot (see [Fold]). What it hands out is
 // never changed again. It may be used concurrently.
 type Follower struct {
-	mu     sync.Mutex
-	now    *Fold // nil before the first call of Read
-	proven map[stateKey]*proven
+	mu       sync.Mutex
+	replaced int64 // how often the store was when what follows began to be read
+	now      *Fold // nil before the first call of Read
+	proven   map[stateKey]*proven
 }
 
 // New returns a Follower that has read nothing yet.
@@ -27,6 +28,27 @@ func New() *Follower { return &Follower{proven: map[stateKey]*proven{}} }
 func (f *Follower) Read(ctx context.Context, s session.TrustStore) (*trust.Ledger, int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for {
+		f.begin(s)
+		ledger, place, err := f.read(ctx, s)
+		if !f.outdated(s) {
+			return ledger, place, err
+		}
+	}
+}
+
+// outdated reports whether what was read may be of what the store has not any more. f.mu is held.
+func (f *Follower) outdated(s session.TrustStore) bool { return session.Replaced(s) != f.replaced }
+
+// begin has everything read again of a store that was replaced. f.mu is held.
+func (f *Follower) begin(s session.TrustStore) {
+	if f.outdated(s) {
+		f.now, f.proven, f.replaced = nil, map[stateKey]*proven{}, session.Replaced(s)
+	}
+}
+
+// read is Read of a store that is not replaced meanwhile. f.mu is held.
+func (f *Follower) read(ctx context.Context, s session.TrustStore) (*trust.Ledger, int64, error) {
 	if f.now == nil {
 		f.now = resume(ctx, s)
 	}
@@ -46,7 +68,7 @@ func (f *Follower) Read(ctx context.Context, s session.TrustStore) (*trust.Ledge
 			due = f.now.frozen()
 		}
 	}
-	if keeper, ok := s.(session.LedgerKeeper); ok && due != nil {
+	if keeper, ok := s.(session.LedgerKeeper); ok && due != nil && !f.outdated(s) {
 		_ = keeper.KeepLedger(ctx, due.Snapshot()) // without it the next process folds more
 	}
 	return f.now.ledger, f.now.place, nil

@@ -27,6 +27,7 @@ type lookKey struct {
 	machine    string
 	experts    trust.Experts
 	noStacking bool
+	rounds     bool
 	tau        exact.Billionths
 }
 
@@ -42,7 +43,7 @@ func (f *Follower) Savings(q *trust.Question, tau exact.Billionths) (s trust.Sav
 	if k == nil {
 		return s, 0
 	}
-	key := lookKey{q.Machine, q.Policy.Experts, q.Policy.NoStacking, tau}
+	key := lookKey{q.Machine, q.Policy.Experts, q.Policy.NoStacking, q.Policy.Rounds, tau}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s, known := k.known[key]

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/internal/planning"
@@ -58,6 +59,7 @@ func By(m *machine.Machine, l *trust.Ledger, roster *session.Roster) []machine.P
 	casts, err := planning.Cast(m, roster)
 	f.dangling(err)
 	level := planning.MachineLevel(m, roster)
+	f.learning(m, casts, l)
 	for i := range casts {
 		c := &casts[i]
 		if c.State.Terminal() || len(c.State.Transitions) == 0 {
@@ -69,6 +71,35 @@ func By(m *machine.Machine, l *trust.Ledger, roster *session.Roster) []machine.P
 		f.payloads(c)
 	}
 	return f.list
+}
+
+// learning adds what there is to say of what bayes learns from. Where the voters of a state err
+// together it is no good advice to learn from their agreement, and a warning if that is done.
+func (f *findings) learning(m *machine.Machine, casts []planning.StateCast, l *trust.Ledger) {
+	var panel *trust.Panel
+	together := false
+	for i := range casts {
+		if c := &casts[i]; !c.State.Terminal() && len(c.State.Transitions) > 0 && c.Panel.Bayes {
+			panel = &c.Panel
+			together = together || slices.ContainsFunc(l.Lint(c.Panel), func(x trust.Finding) bool { return x.Code == trust.FewVoters || x.Code == trust.OneModel })
+		}
+	}
+	if panel == nil {
+		if m.Definition().LearnFrom != "" {
+			f.add("", machine.Problem{Code: trust.NothingToLearn, Message: "learnFrom says nothing: no state has the arbiter bayes", Hint: "leave it out, or name bayes as the strategy of the arbiter", Path: "/learnFrom"})
+		}
+		return
+	}
+	found, any := l.Learning(m.Name(), panel.Policy)
+	if !any || found.Code == trust.LearnsLate && together {
+		return
+	}
+	message, hint, _ := strings.Cut(found.Message, ": ")
+	p := machine.Problem{Code: found.Code, Message: message, Hint: hint, Path: "/learnFrom", Info: !together}
+	if found.Code == trust.LearnsLate {
+		p.Path = ""
+	}
+	f.add("", p)
 }
 
 // dangling adds the names in the lists of states that nobody has, of what stands in the

@@ -151,8 +151,8 @@ func programs(pattern string) string {
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) }))
 }
 
-// create makes the cluster and runs it.
-func (s *Server) create(durable bool) (err error) {
+// folder makes the directory of a cluster.
+func (s *Server) folder() (err error) {
 	in := "/tmp" // the path of a socket has 107 bytes at most
 	if _, err := os.Stat(in); err != nil {
 		in = os.TempDir()
@@ -160,7 +160,12 @@ func (s *Server) create(durable bool) (err error) {
 	if s.dir, err = os.MkdirTemp(in, "dialai-pg-"); err != nil {
 		return err
 	}
-	if err := own(s.dir); err != nil {
+	return own(s.dir)
+}
+
+// create makes the cluster and runs it.
+func (s *Server) create(durable bool) (err error) {
+	if err := s.folder(); err != nil {
 		return err
 	}
 	password := rand.Text()
@@ -172,6 +177,11 @@ func (s *Server) create(durable bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, made)
 	}
+	return s.listen(password, durable)
+}
+
+// listen runs the cluster at a port of its own.
+func (s *Server) listen(password string, durable bool) error {
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -260,6 +270,86 @@ func (s *Server) Restart(t testing.TB) {
 		}
 		if time.Now().After(until) { // until then what the one before has started may not have ended yet
 			t.Fatal(err)
+		}
+	}
+}
+
+// Standby makes a standby of a server and starts it: it has what the server has, and follows it until it is
+// promoted. With synchronous set the server answers a commit from then on only when the standby has it. It
+// ends with the test.
+func (s *Server) Standby(t testing.TB, synchronous bool) *Server {
+	t.Helper()
+	b := &Server{bin: s.bin}
+	t.Cleanup(b.end)
+	if err := b.follow(s); err != nil {
+		t.Fatal(err)
+	}
+	state := "streaming"
+	if synchronous {
+		if err := s.do(t.Context(), "ALTER SYSTEM SET synchronous_standby_names='*'", "SELECT pg_reload_conf()"); err != nil {
+			t.Fatal(err)
+		}
+		state = "sync"
+	}
+	s.until(t, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE '"+state+"' IN (state, sync_state))")
+	return b
+}
+
+// follow makes the cluster of a standby of another server, and runs it.
+func (s *Server) follow(of *Server) (err error) {
+	if err := s.folder(); err != nil {
+		return err
+	}
+	if made, err := s.program("pg_basebackup", "-D", s.data(), "-d", of.address.String(), "-c", "fast", "-R", "-X", "stream").CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_basebackup: %w\n%s", err, made)
+	}
+	password, _ := of.address.User.Password()
+	return s.listen(password, true)
+}
+
+// Leave has a standby follow its server no longer.
+func (s *Server) Leave(t testing.TB) {
+	t.Helper()
+	if err := s.do(t.Context(), "ALTER SYSTEM SET primary_conninfo=''", "SELECT pg_reload_conf()"); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
+}
+
+// Promote makes a standby a server of its own, which may be written to when it returns.
+func (s *Server) Promote(t testing.TB) {
+	t.Helper()
+	if err := s.do(t.Context(), "ALTER SYSTEM SET synchronous_standby_names=''", "SELECT pg_reload_conf()", "SELECT pg_promote()"); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "SELECT NOT pg_is_in_recovery()")
+}
+
+// Of returns the address that a server has for a database of the server that it follows or has followed.
+func (s *Server) Of(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		panic(err) // it comes from Database
+	}
+	u.Host = s.address.Host
+	return u.String()
+}
+
+// until waits until a query says so.
+func (s *Server) until(t testing.TB, query string) {
+	t.Helper()
+	for until := time.Now().Add(startWithin); ; time.Sleep(10 * time.Millisecond) {
+		var is bool
+		conn, err := pgx.Connect(t.Context(), s.address.String())
+		if err == nil {
+			err = conn.QueryRow(t.Context(), query).Scan(&is)
+			conn.Close(t.Context())
+		}
+		if is {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("waited for %s for %s (%v)", query, startWithin, err)
 		}
 	}
 }

@@ -144,23 +144,32 @@ func (p *Plan) ask(m *machine.Machine) {
 	if shared {
 		scopes++
 	}
-	whole := DigestOf([]any{def.Stacking, policies})
+	whole := digestUnder(def, policies)
 	for i := range p.States {
 		own := def.States[i].Risk != nil
 		q := p.States[i].ask(m, own, scopes)
 		if q.PolicyDigest = whole; own {
-			q.PolicyDigest = DigestOf([]any{def.Stacking, policies[i]})
+			q.PolicyDigest = digestUnder(def, policies[i])
 		}
 		p.States[i].Definition = policies[i].definition()
 		p.States[i].Question, p.States[i].Audits = q, p.States[i].auditable(def)
 	}
 }
 
+// digestUnder returns the digest of a policy and of the experts that take part in it.
+func digestUnder(def *machine.Definition, policy any) string {
+	of := []any{def.Stacking, policy}
+	if def.LearnsFromRounds() { // others have the digests that they had before there was a choice
+		of = append(of, def.LearnFrom)
+	}
+	return DigestOf(of)
+}
+
 // ask returns what a round of the state asks, but for the votes.
 func (p *State) ask(m *machine.Machine, own bool, scopes int64) trust.Question {
 	s := p.State
 	q := Offered(trust.Question{Machine: m.Name(), State: s.Name}, s)
-	q.Policy.NoStacking = m.Definition().Stacking == "off"
+	q.Policy.NoStacking, q.Policy.Rounds = m.Definition().Stacking == "off", m.Definition().LearnsFromRounds()
 	threshold := s.Threshold
 	if threshold == nil && p.Arbiter != nil {
 		threshold = p.Arbiter.Threshold

@@ -154,10 +154,10 @@ func (n *node) overWindow(w *window, need amount, free bool) *BudgetError {
 
 // allowsSession reports whether a tenant may open another session.
 func (q *Quota) allowsSession(tenant *node) error {
-	if q == nil || q.MaxSessions == nil || int64(len(tenant.inside)) < *q.MaxSessions {
-		return nil
+	if e := q.RefusesSession(tenant.scope.Tenant, int64(len(tenant.inside))); e != nil {
+		return e // a nil *BudgetError is no nil error
 	}
-	return tenant.refuse(codeQuota, UnitSessions, *q.MaxSessions, int64(len(tenant.inside)), 0, 1)
+	return nil
 }
 
 // allowsChild reports whether a session may spawn another one.

@@ -103,6 +103,7 @@ type count struct {
 	name string
 
 	mu       sync.Mutex
+	replaced int64  // how often the store was when tally was begun
 	tally    *Tally // nil before the first; never changed once others may have it
 	place    int64  // up to where it was counted
 	unkept   int    // records that have added something since the newest snapshot
@@ -120,14 +121,20 @@ type reading struct {
 // follow counts what has come, anew where a snapshot was made meanwhile.
 func (c *count) follow(ctx context.Context, keep bool) error {
 	for {
+		if is := session.Replaced(c.store); is != c.replaced {
+			c.replaced, c.tally = is, nil
+		}
 		kept, err := c.resume(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			err = c.catchUp(ctx)
 		}
-		if err := c.catchUp(ctx); err != nil {
-			return err
+		var now session.LedgerSnapshot
+		if err == nil {
+			now, err = c.newest(ctx)
 		}
-		switch now, err := c.newest(ctx); {
+		switch {
+		case session.Replaced(c.store) != c.replaced:
+			continue
 		case err != nil:
 			return err
 		case now.Place != kept:

@@ -29,6 +29,8 @@ type Source struct {
 	Load  func(ctx context.Context, id specialist.SessionID) (*session.Session, error)
 	// Fold reads the log of a session into f, record by record.
 	Fold func(ctx context.Context, id specialist.SessionID, f *session.Folder) iter.Seq2[int64, error]
+	// Shared counts for all processes; nil: this one counts for itself.
+	Shared session.QuotaStore
 }
 
 // now returns the time as sessions have it.
@@ -62,24 +64,32 @@ func (t *Tenants) Quota(tenant string) *spend.Quota {
 	return q.(*spend.Quota)
 }
 
-// Recall has a ledger recall what a tenant did before the engine knew of it, once.
-func (t *Tenants) Recall(ctx context.Context, ledger *spend.Ledger, tenant string) error {
+// Recall has what a tenant did before the engine knew of it be counted, once.
+func (t *Tenants) Recall(ctx context.Context, counts session.QuotaStore, tenant string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.loaded[tenant] {
 		return nil
 	}
-	if q := t.Quota(tenant); q != nil {
+	q := t.Quota(tenant)
+	if err := counts.RecallQuota(ctx, tenant, q, func(ctx context.Context) (spend.Past, error) {
 		past, err := t.past(ctx, tenant, t.from.now()-specialist.Time(q.Longest()))
 		if err != nil {
-			return fmt.Errorf("what tenant %q used before: %w", tenant, err)
+			return past, fmt.Errorf("what tenant %q used before: %w", tenant, err)
 		}
-		if err := ledger.Recall(tenant, past); err != nil {
-			return err
-		}
+		return past, nil
+	}); err != nil {
+		return err
 	}
 	t.loaded[tenant] = true
 	return nil
+}
+
+// Forget has a tenant be recalled again.
+func (t *Tenants) Forget(tenant string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.loaded, tenant)
 }
 
 // past returns what the sessions of a tenant did since a moment.

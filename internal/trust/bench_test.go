@@ -61,3 +61,28 @@ func BenchmarkOutcomes(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAddUnruled counts a round without a human's word, of 16 proposals and 4 options, where
+// the window is full and 500 outcomes are known, with all fits.
+func BenchmarkAddUnruled(b *testing.B) {
+	d, l := trust.NewDraw("unruled"), trust.New()
+	for range 500 {
+		if err := l.Add(outcome(crowd(d, 16, 4))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	enter := func(i int) {
+		q, _ := crowd(d, 16, 4)
+		o := outcome(q, 0)
+		if err := l.AddUnruled(*trust.UnruledOf(fmt.Sprint(i), "desk", q.State, q.Options, o.Proposals)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range trust.UnruledWindow {
+		enter(i)
+	}
+	b.ReportAllocs()
+	for i := trust.UnruledWindow; b.Loop(); i++ {
+		enter(i)
+	}
+}

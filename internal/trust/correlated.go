@@ -14,10 +14,11 @@ type Correlation struct {
 	Rho          exact.Billionths `json:"rho"`        // estimated correlation of their errors, above 0
 	N            int64            `json:"n"`          // outcomes that both voted in
 	SameModel    bool             `json:"sameModel,omitempty"`
+	Copy         exact.Billionths `json:"copy,omitempty"` // how far it is a copy: so much of the vote counts with nobody
 }
 
 // Correlated returns what the discounts of a judgement of q are made of, by
-// specialist: a discount is 1 / (1 + the sum of Rho).
+// specialist: a discount is 1 / (1 + the sum of Rho), less where one is a copy (copies.go).
 func (l *Ledger) Correlated(q Question) []Correlation {
 	b := l.open(&q)
 	if b.pool == nil {
@@ -36,7 +37,7 @@ func (l *Ledger) Correlated(q Question) []Correlation {
 			}
 			if rho := billionths(b.pool.pairs.rho(v, w, b.bar)); rho > 0 {
 				_, n := b.pool.pairs.common(v, w)
-				list = append(list, Correlation{v.id, w.id, rho, int64(n), sameModel(v.model, w.model)})
+				list = append(list, Correlation{v.id, w.id, rho, int64(n), sameModel(v.model, w.model), billionths(b.pool.pairs.copied(v, w))})
 			}
 		}
 	}

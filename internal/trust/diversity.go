@@ -38,6 +38,9 @@ const (
 	NoPromise       = "RISK001"
 	BelowHumanFloor = "RISK002"
 	TooManyNeeded   = "RISK003"
+	NothingToLearn  = "LEARN001" // from rounds: nothing is decided by bayes
+	TeachesItself   = "LEARN002"
+	LearnsLate      = "LEARN003"
 )
 
 // Bars of the findings.
@@ -154,4 +157,22 @@ func (l *Ledger) lintPromise(p *Panel, add func(code, subject, format string, ar
 	if n := Needed(*promise); n > tooMany {
 		add(TooManyNeeded, "", "maxError %s with confidence %s takes %d human decisions or more, even without an error", promise.MaxError, promise.Confidence, n)
 	}
+}
+
+// fewWords is the number of outcomes from which rounds without a human's word hardly tell more.
+const fewWords = 100
+
+// Learning returns what learning from rounds without a human's word risks in a machine, where
+// that is its policy, or when it would help, as long as only few outcomes are known of it; false
+// if there is nothing to say.
+func (l *Ledger) Learning(machine string, p Policy) (Finding, bool) {
+	switch n := l.N(machine); {
+	case p.Rounds:
+		return Finding{Code: TeachesItself, Message: "bayes learns from rounds that no human decided, too, and a panel that errs together or colludes could teach itself: " +
+			"it is weighed by what humans say, and promises, trust and promotion go by that alone, so keep audits on"}, true
+	case n >= EligibleFrom && n < fewWords:
+		return Finding{Code: LearnsLate, Message: fmt.Sprintf("bayes learns from humans alone, and knows %d of their decisions: "+
+			"where voters err independently and many rounds have no human's word, \"learnFrom\": \"humansAndRounds\" tells sooner who is good", n)}, true
+	}
+	return Finding{}, false
 }

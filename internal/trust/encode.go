@@ -22,7 +22,7 @@ import (
 
 // LedgerFormat is the number of the way in which ledgers are written and lessons are learned: it
 // rises with every change of either, for then the same lessons make other bytes.
-const LedgerFormat = 1
+const LedgerFormat = 2
 
 // Code writes l, or fills it in.
 func (l *Ledger) Code(c *wire.Coder) {
@@ -79,7 +79,6 @@ func (h *humans) code(c *wire.Coder) {
 
 func (m *pool) code(c *wire.Coder, units int) {
 	count(c, &m.n)
-	m.all.code(c)
 	wire.Slice(c, &m.list, func(v *member) {
 		place(c, &v.unit, units)
 		v.tally.code(c)
@@ -109,6 +108,7 @@ func (m *pool) code(c *wire.Coder, units int) {
 func (m *pool) enter(c *wire.Coder) {
 	for i := range m.list {
 		m.members[m.list[i].unit] = int32(i)
+		m.crowd = m.crowd.plus(share(m.list[i].tally))
 	}
 	for i, s := range m.states {
 		m.stateOf[s.name] = int32(i)
@@ -162,7 +162,6 @@ func (p *past) code(c *wire.Coder) {
 	wire.Int(c, &p.state)
 	wire.Slice(c, &p.classes, func(i *int32) { wire.Int(c, i) })
 	place(c, &p.truth, len(p.classes))
-	p.own.code(c)
 	wire.Slice(c, &p.votes, func(v *pastVote) {
 		wire.Int(c, &v.unit)
 		wire.Int(c, &v.member)
@@ -170,6 +169,10 @@ func (p *past) code(c *wire.Coder) {
 		wire.Text(c, &v.order)
 		wire.Text(c, &v.human)
 		wire.Int(c, &v.cost)
+	})
+	wire.Slice(c, &p.shadows, func(v *shadow) {
+		wire.Int(c, &v.member)
+		c.Bool(&v.right)
 	})
 	c.Float(&p.stands)
 }
@@ -183,13 +186,16 @@ func (p *past) within(m *pool, units int) bool {
 	return !slices.ContainsFunc(p.classes, func(i int32) bool { return i < 0 || i >= classes }) &&
 		!slices.ContainsFunc(p.votes, func(v pastVote) bool {
 			return v.unit < -1 || int(v.unit) >= units || v.member < -1 || int(v.member) >= len(m.list) || (v.unit < 0) != (v.member < 0)
-		})
+		}) && !slices.ContainsFunc(p.shadows, func(v shadow) bool { return v.member < 0 || int(v.member) >= len(m.list) })
 }
 
 func (p *pairs) code(c *wire.Coder, members int) {
 	wire.Slice(c, &p.of, func(q *pair) {
 		q.joint.code(c)
+		count(c, &q.apart)
+		c.Check(q.apart <= q.n, "a pair differs more often than it voted")
 		wire.Int(c, &q.phi)
+		wire.Int(c, &q.copy)
 	})
 	c.Check(len(p.of) <= members*(members-1)/2, "there are pairs of members that are not known")
 	c.Bool(&p.many)
@@ -213,7 +219,7 @@ func (g *group) code(c *wire.Coder) {
 
 func (f *fit) code(c *wire.Coder) {
 	wire.Int(c, &f.n)
-	for e := range f.g {
+	for e := range iO { // the others: encode_unruled.go
 		c.Float(&f.g[e])
 		c.Float(&f.loss[e])
 	}

@@ -66,6 +66,6 @@ func ExampleLedger_Judge() {
 	}
 	// Output:
 	// decided reject 0.97
-	// ann proposes reject: 20 of 20, trusted 0.93
-	// bob proposes approve: 0 of 20, trusted 0.09
+	// ann proposes reject: 20 of 20, trusted 0.94
+	// bob proposes approve: 0 of 20, trusted 0.11
 }

@@ -105,7 +105,7 @@ func (l *Ledger) Gradient(machine string) float64 {
 
 // Weights returns the weights of the experts of a machine.
 func (l *Ledger) Weights(machine string) [experts]float64 {
-	return l.pools[machine].fit.shares(ExpertV | ExpertL4 | ExpertL16 | ExpertC | ExpertS)
+	return l.pools[machine].fit.shares(ExpertV | ExpertL4 | ExpertL16 | ExpertC | ExpertW | ExpertS)
 }
 
 // An Epoch is the live test of a promise, without a ledger around it.
@@ -181,4 +181,14 @@ func Thinned(all []Point, by Axis) ([]Point, int64) {
 		return list, s.along[1].width
 	}
 	return list, s.along[0].width
+}
+
+// UnruledRounds returns the rounds without a human's word that a ledger learns from.
+func (l *Ledger) UnruledRounds(machine string) (list []string) {
+	if m := l.pools[machine]; m != nil {
+		for _, r := range m.unruled.rounds {
+			list = append(list, r.round)
+		}
+	}
+	return list
 }

@@ -1,6 +1,9 @@
 package trust
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // How much the experts are believed. Their scores become probabilities as
 // softmax(g score), with a temperature g of each expert's own, and those are mixed:
@@ -10,7 +13,8 @@ import "math"
 //	loss  = -ln of the probability of what a human chose, with that outcome taken
 //	        out of the counts that the probability comes from (leave-one-out)
 //	share = prior exp(-loss), normed: V has half of the prior, the others share the
-//	        rest; loss has caution added. Mixtures by losses are pseudo-BMA.
+//	        rest (of what O and D leave them, where these take part: unruled_fit.go);
+//	        loss has caution added. Mixtures by losses are pseudo-BMA.
 //
 // Where only m of a panel of M have answered they repeat each other less, so
 //
@@ -44,11 +48,13 @@ type fit struct {
 	panel  float64          // mean number of votes per outcome
 	stack  *stack           // nil below StackingFrom outcomes
 	scored int              // outcomes of the window in loss
+	// unruled is what O and D go by; nil as long as there are no rounds without a human's word.
+	unruled *unruledFit
 }
 
 func initialFit() fit {
 	f := fit{n: -1}
-	for e := range f.g {
+	for e := range iS {
 		f.g[e] = grid[leastLoss(&[len(grid)]float64{})]
 	}
 	f.g[iS] = 1
@@ -106,8 +112,9 @@ func (m *pool) refit(l *Ledger) {
 	if m.n >= StackingFrom {
 		var stacked []float64
 		f.stack, stacked = fitStack(m, rows, f.g[iL4])
-		f.loss[iS] = charged(stacked, plain)
+		f.loss[iS] = charged(stacked, plain, caution)
 	}
+	f.fitUnruled(l, m)
 	m.fit = f
 }
 
@@ -115,28 +122,35 @@ func (m *pool) refit(l *Ledger) {
 // returns those of V on each outcome.
 func (f *fit) settle(each []losses) (plain []float64) {
 	for e := range iS {
-		var sum [len(grid)]float64
-		for j := range each {
-			for i, loss := range each[j][e] {
-				sum[i] += loss
-			}
-		}
-		at := leastLoss(&sum)
-		own := make([]float64, len(each))
-		for j := range each {
-			own[j] = each[j][e][at]
-		}
+		at, own := chosen(len(each), func(j int) *[len(grid)]float64 { return &each[j][e] })
 		if e == iV {
 			plain = own
 		}
-		f.g[e], f.loss[e] = grid[at], charged(own, plain)
+		f.g[e], f.loss[e] = grid[at], charged(own, plain, caution)
 	}
 	return plain
 }
 
-// charged returns the sum of the losses of an expert, and caution for how little is
-// known of the difference between it and that of V.
-func charged(own, plain []float64) float64 {
+// chosen returns the place of the temperature with the least loss over n outcomes, and the loss
+// on each at that.
+func chosen(n int, each func(j int) *[len(grid)]float64) (at int, own []float64) {
+	var sum [len(grid)]float64
+	for j := range n {
+		for i, loss := range each(j) {
+			sum[i] += loss
+		}
+	}
+	at = leastLoss(&sum)
+	own = make([]float64, n)
+	for j := range own {
+		own[j] = each(j)[at]
+	}
+	return at, own
+}
+
+// charged returns the sum of the losses of an expert, and so many standard errors for how
+// little is known of the difference between it and that of V.
+func charged(own, plain []float64, caution float64) float64 {
 	sum, mean, square := 0., 0., 0.
 	for j := range own {
 		sum, mean = sum+own[j], mean+(own[j]-plain[j])
@@ -152,7 +166,8 @@ func charged(own, plain []float64) float64 {
 // reopen makes b the ballot of a past outcome with that outcome left out.
 func (b *ballot) reopen(l *Ledger, o *past) {
 	b.state, b.k, b.classes = b.pool.states[o.state], len(o.classes), o.classes
-	b.truth, b.own = o.truth, o.own
+	b.truth, b.own = o.truth, b.pool.ownOf(o)
+	b.seat(b.state.name, func(t int) string { return b.state.classes[o.classes[t]] })
 	b.voters = b.voters[:0]
 	for i := range o.votes {
 		v := &o.votes[i]
@@ -161,7 +176,7 @@ func (b *ballot) reopen(l *Ledger, o *past) {
 			w.human = l.humans.chance(v.human)
 		} else {
 			b.fillKnown(l, &w, v.unit)
-			w.own = true
+			w.version, w.own = l.units.list[v.unit].version, true
 		}
 		b.voters = append(b.voters, w)
 	}
@@ -195,17 +210,20 @@ func (f *fit) shares(set Experts) (a [experts]float64) {
 	if f.stack == nil {
 		set &^= ExpertS
 	}
+	if f.unruled == nil {
+		set &^= unruledExperts
+	}
 	if set == 0 {
 		set = ExpertV
 	}
-	others, least := 0, math.Inf(1)
+	others, least := 0., math.Inf(1)
 	for e := range a {
 		if set&(1<<e) == 0 {
 			continue
 		}
 		least = math.Min(least, f.loss[e])
-		if e != iV {
-			others++
+		if e != iV && unruledExperts&(1<<e) == 0 {
+			others += portion(e)
 		}
 	}
 	sum := 0.
@@ -222,16 +240,32 @@ func (f *fit) shares(set Experts) (a [experts]float64) {
 	return a
 }
 
-func expertPrior(e int, set Experts, others int) float64 {
+// expertPrior returns the prior of an expert in a mixture, of whose others the parts
+// come to so much: V has half, the others share the rest. L16 and W, which say much
+// the same as L4 and V, have half a part. O and D share a quarter, which is taken from all.
+func expertPrior(e int, set Experts, parts float64) float64 {
+	if with := set & unruledExperts; with != 0 {
+		if with&(1<<e) != 0 {
+			return unruledPrior / float64(bits.OnesCount8(uint8(with)))
+		}
+		return (1 - unruledPrior) * expertPrior(e, set&^with, parts)
+	}
 	switch {
-	case e == iV && others == 0:
+	case e == iV && parts == 0:
 		return 1
 	case e == iV:
 		return .5
 	case set&ExpertV == 0:
-		return 1 / float64(others)
+		return portion(e) / parts
 	}
-	return .5 / float64(others)
+	return .5 * portion(e) / parts
+}
+
+func portion(e int) float64 {
+	if e == iL16 || e == iW {
+		return .5
+	}
+	return 1
 }
 
 // temperature returns g for m votes, where the fit saw panels of a mean size: the

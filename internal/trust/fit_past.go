@@ -12,8 +12,8 @@ type past struct {
 	state   int32
 	truth   int32   // index into classes
 	classes []int32 // by option, the class in the state
-	own     counts  // what this outcome has added to pool.all
 	votes   []pastVote
+	shadows []shadow
 	stands  float64 // how many rounds it stands for where asking fewer is replayed; 0 if it is no fair sample
 }
 
@@ -24,6 +24,12 @@ type pastVote struct {
 	order        string
 	human        string // "" for others
 	cost         int64  // pico-dollars
+}
+
+// A shadow is a proposal that counted for its author's trust and was no vote.
+type shadow struct {
+	member int32
+	right  bool
 }
 
 // An entry is an outcome that is being counted.
@@ -39,7 +45,7 @@ type entry struct {
 func (m *pool) add(l *Ledger, o *Outcome) {
 	state := m.ownState(o.State)
 	s := m.states[state]
-	mu := math.Max(1/float64(len(o.Options))+aboveLuck, m.all.mean())
+	mu := math.Max(1/float64(len(o.Options))+aboveLuck, m.crowd.mean())
 	p := &past{round: o.Round, state: state, truth: int32(slices.Index(o.Options, o.Truth)), classes: s.classesOf(o.Options), stands: o.standsFor()}
 	e := entry{o, l, p, mu, 1}
 	if len(o.Options) > 1 { // where there is nothing to choose, nothing is learned
@@ -49,9 +55,9 @@ func (m *pool) add(l *Ledger, o *Outcome) {
 		m.n++
 		s.n++
 		s.truths[p.classes[p.truth]]++
-		m.all = m.all.plus(p.own)
 		m.remember(l, p)
 	}
+	m.unruled.drop(o.Round) // a human has spoken
 	m.test(o)
 }
 
@@ -91,14 +97,17 @@ func (m *pool) count(e *entry, q *OutcomeProposal) {
 		m.observe(e, u, c, one)
 	}
 	l.units.list[u].tally = l.units.list[u].tally.plus(one)
+	m.crowd = m.crowd.minus(share(m.list[i].tally))
 	m.list[i].tally = m.list[i].tally.plus(one)
+	m.crowd = m.crowd.plus(share(m.list[i].tally))
 	c.tally = c.tally.plus(one)
 	c.widen(int32(len(m.states[p.state].classes)))
 	c.conf[p.classes[p.truth]*c.width+p.classes[option]] += int32(e.times)
-	p.own = p.own.plus(one)
-	if !q.Shadow {
-		p.votes = append(p.votes, pastVote{u, i, option, q.OptionOrder, "", int64(q.Cost)})
+	if q.Shadow {
+		p.shadows = append(p.shadows, shadow{i, option == p.truth})
+		return
 	}
+	p.votes = append(p.votes, pastVote{u, i, option, q.OptionOrder, "", int64(q.Cost)})
 }
 
 // remember keeps an outcome for the fits and counts who erred together.

@@ -58,7 +58,10 @@ func (p Policy) normal() Policy {
 		p.Promise = new(DefaultPromise())
 	}
 	if p.Experts == 0 {
-		p.Experts = ExpertV | ExpertL4 | ExpertL16 | ExpertC | ExpertS
+		p.Experts = ExpertV | ExpertL4 | ExpertL16 | ExpertC | ExpertW | ExpertS | unruledExperts
+	}
+	if !p.Rounds {
+		p.Experts &^= unruledExperts
 	}
 	if p.NoStacking {
 		p.Experts &^= ExpertS
@@ -67,8 +70,11 @@ func (p Policy) normal() Policy {
 }
 
 // open makes the ballot of a question.
-func (l *Ledger) open(q *Question) *ballot {
-	b := &ballot{pool: l.pools[q.Machine], k: len(q.Options), truth: -1, classes: make([]int32, len(q.Options))}
+func (l *Ledger) open(q *Question) *ballot { return l.openIn(l.pools[q.Machine], q) }
+
+// openIn is open where the pool of the machine is known, nil if there is none.
+func (l *Ledger) openIn(m *pool, q *Question) *ballot {
+	b := &ballot{pool: m, k: len(q.Options), truth: -1, classes: make([]int32, len(q.Options))}
 	b.state = b.pool.state(q.State)
 	if b.pool != nil {
 		b.bar = b.pool.pairs.bar()
@@ -76,6 +82,7 @@ func (l *Ledger) open(q *Question) *ballot {
 	for t, name := range q.Options {
 		b.classes[t] = b.state.class(name)
 	}
+	b.seat(q.State, func(t int) string { return q.Options[t] })
 	b.voters = make([]voter, 0, len(q.Votes))
 	for i := range q.Votes {
 		v := &q.Votes[i]
@@ -90,9 +97,9 @@ func (l *Ledger) open(q *Question) *ballot {
 
 // voter looks up the author of a vote.
 func (l *Ledger) voter(b *ballot, v *Vote, place int) voter {
-	w := voter{id: v.SpecialistID, option: int32(v.Option), member: -1, model: v.Model, order: v.OptionOrder, place: place}
+	w := voter{id: v.SpecialistID, version: v.Version, option: int32(v.Option), member: -1, model: v.Model, order: v.OptionOrder, place: place}
 	if v.Human {
-		w.human = l.humans.chance(v.SpecialistID)
+		w.version, w.human = "", l.humans.chance(v.SpecialistID)
 		return w
 	}
 	if u, known := l.units.index[unitKey{v.SpecialistID, v.Version}]; known {
@@ -168,9 +175,7 @@ func (x *mixture) of(b *ballot) []float64 {
 			continue
 		}
 		g := x.temperature(e)
-		if e == iS {
-			x.fit.stack.score(b, b.place(), b.stackScores())
-		}
+		x.complete(b, e)
 		softmax(x.q, b.scores[e], g)
 		for t := range x.p {
 			x.p[t] += float64(a * x.q[t])
@@ -182,6 +187,16 @@ func (x *mixture) of(b *ballot) []float64 {
 	return x.p
 }
 
+// complete makes the scores of an expert that are not made with those of all others.
+func (x *mixture) complete(b *ballot, e int) {
+	switch e {
+	case iS:
+		x.fit.stack.score(b, b.place(), b.scoresOf(e))
+	case iO, iD:
+		b.scoreUnruled(e, b.scoresOf(e))
+	}
+}
+
 func (x *mixture) temperature(e int) float64 {
 	if x.m < 0 || e == iS {
 		return x.fit.g[e]
@@ -189,12 +204,12 @@ func (x *mixture) temperature(e int) float64 {
 	return temperature(x.fit.g[e], x.m, x.fit.panel)
 }
 
-// stackScores returns room for the scores of S.
-func (b *ballot) stackScores() []float64 {
-	if len(b.scores[iS]) != b.k {
-		b.scores[iS] = make([]float64, b.k)
+// scoresOf returns room for the scores of one expert.
+func (b *ballot) scoresOf(e int) []float64 {
+	if len(b.scores[e]) != b.k {
+		b.scores[e] = make([]float64, b.k)
 	}
-	return b.scores[iS]
+	return b.scores[e]
 }
 
 // fit returns the fit in force.

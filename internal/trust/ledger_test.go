@@ -143,12 +143,13 @@ func TestTrustByHand(t *testing.T) {
 	say("desk", "closed", 1, 3)
 	say("desk", "open", 5, 1)
 	j := l.Judge(ask(yesNo, 0))
-	mu := (6 + 20*.7) / (10 + 20.)
+	u := 5 * 10 / (10 + 4.) // what ten answers of one worker weigh
+	mu := (.6*u + 20*.7) / (u + 20)
 	global := (3 + 4*mu) / (4 + 4)
 	machine := (1 + 4*global) / (4 + 4)
 	want := (5 + 4*machine) / (6 + 4)
 	v := j.Votes[0]
-	if !near(v.Trust.Float(), want, 1e-9) || !near(v.Weight.Float(), math.Log(want/(1-want)), 1e-8) {
+	if !near(v.Trust.Float(), want, 1e-7) || !near(v.Weight.Float(), math.Log(want/(1-want)), 1e-6) {
 		t.Errorf("trust is %s with weight %d, want %v", v.Trust, v.Weight, want)
 	}
 	levels := []trust.LevelCount{{Level: trust.LevelState, K: 5e9, N: 6e9}, {Level: trust.LevelMachine, K: 1e9, N: 4e9}, {Level: trust.LevelGlobal, K: 3e9, N: 4e9}}
@@ -365,6 +366,9 @@ func TestCaution(t *testing.T) {
 	l := add(t, trust.New(), crowdOutcomes("caution", trust.StackingFrom, 6, 3)...)
 	plain, charged := l.Losses("desk")
 	for e := range charged {
+		if plain[e] == nil {
+			continue // it learns from rounds without a human's word, of which there are none
+		}
 		loss, sum, square := 0., 0., 0.
 		for j := range plain[e] {
 			d := plain[e][j] - plain[0][j]

@@ -8,8 +8,8 @@ import (
 )
 
 // A Lesson is one record of the log that a [Ledger] is folded from: an outcome, a
-// second human's answer, or both; or the adoption of a policy, or an outcome that is taken
-// back.
+// second human's answer, or both; or the adoption of a policy, an outcome that is taken back,
+// or a round without a human's word.
 type Lesson struct {
 	Seq int64 `json:"-"` // place in the store's log, above 0
 	// At is when the record of the log was written; 0 if that is not known. Nothing is learned
@@ -24,12 +24,18 @@ type Lesson struct {
 	// Retracts is an outcome that was learned, and that the human who gave it takes back: it
 	// leaves what everybody's word counts for.
 	Retracts *Outcome `json:"retracts,omitempty"`
+	// Unruled is a round of which no human has said what is right.
+	Unruled *Unruled `json:"unruled,omitempty"`
 }
 
 // Check returns an error unless the lesson can be learned. It wraps [ErrOutcome],
 // [ErrSecondLook] or [ErrAdoption].
 func (x *Lesson) Check() error {
 	switch nothing := x.Outcome == nil && x.Second == nil; {
+	case x.Unruled != nil && (x.Adoption != nil || x.Retracts != nil || !nothing):
+		return badOutcome("a round without a human's word stands beside something else: it is a lesson of its own")
+	case x.Unruled != nil:
+		return x.Unruled.Check()
 	case x.Retracts != nil && (x.Adoption != nil || !nothing):
 		return badOutcome("what is taken back stands beside something else: it is a lesson of its own")
 	case x.Retracts != nil:
@@ -80,6 +86,9 @@ func (l *Ledger) Learn(x Lesson) error {
 	}
 	if x.Adoption != nil {
 		return l.Adopt(*x.Adoption)
+	}
+	if x.Unruled != nil {
+		return l.AddUnruled(*x.Unruled)
 	}
 	if x.Retracts != nil {
 		return l.Retract(*x.Retracts)

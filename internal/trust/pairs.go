@@ -52,7 +52,9 @@ func (j joint) phi() int64 {
 // A pair is a joint with its phi.
 type pair struct {
 	joint
-	phi int64
+	apart int64 // common outcomes in which they did not say the same
+	phi   int64
+	copy  int64 // see copies.go
 }
 
 // pairs say who errs together. Up to PairLimit members, of is a triangle: the
@@ -113,13 +115,16 @@ func (p *pairs) addPair(l *Ledger, v, w *pastVote, truth int32, times int64) {
 	}
 	q := &p.of[triangle(v.member, w.member)]
 	across := !sameModel(l.units.list[v.unit].model, l.units.list[w.unit].model)
-	if across {
+	if across && !q.copies() {
 		p.phiSum, p.phiN = p.phiSum-q.n*q.phi, p.phiN-q.n
 	}
 	x, y := wrong(v.option, truth), wrong(w.option, truth)
 	q.n, q.first, q.second, q.both = q.n+times, q.first+times*x, q.second+times*y, q.both+times*x*y
-	q.phi = q.joint.phi()
-	if across {
+	if v.option != w.option {
+		q.apart += times
+	}
+	q.phi, q.copy = q.joint.phi(), q.copied()
+	if across && !q.copies() {
 		p.phiSum, p.phiN = p.phiSum+q.n*q.phi, p.phiN+q.n
 	}
 }

@@ -23,8 +23,8 @@ const Window = 2000
 // A pool is what a ledger knows of one machine.
 type pool struct {
 	owner   *owner
-	n       int64  // outcomes
-	all     counts // of everybody but humans
+	n       int64 // outcomes
+	crowd   crowd // of everybody but humans
 	states  []*stateCounts
 	stateOf map[string]int32
 	list    []member
@@ -32,6 +32,7 @@ type pool struct {
 	pairs   pairs
 	window  []*past // the latest Window outcomes
 	fit     fit
+	unruled unruled
 	risk    map[string]*riskEpoch // by scope: a state, or "" for the machine
 	adopted map[string]*riskEpoch // by scope: of policies that are not in force yet
 }
@@ -79,7 +80,7 @@ func (m *pool) clone(o *owner) *pool {
 	c.states, c.stateOf = slices.Clone(m.states), maps.Clone(m.stateOf)
 	c.list, c.members = slices.Clone(m.list), maps.Clone(m.members)
 	c.pairs = m.pairs.clone()
-	c.window = slices.Clone(m.window)
+	c.window, c.unruled.rounds = slices.Clone(m.window), slices.Clone(m.unruled.rounds)
 	c.risk, c.adopted = maps.Clone(m.risk), maps.Clone(m.adopted)
 	return &c
 }

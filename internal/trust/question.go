@@ -48,6 +48,9 @@ type Policy struct {
 	// NoStacking keeps the expert S out, which else joins once the machine has
 	// [StackingFrom] outcomes.
 	NoStacking bool
+	// Rounds lets the experts O and D take part, which learn from rounds without a human's
+	// word, too ([Ledger.AddUnruled]), as soon as there are any.
+	Rounds bool
 }
 
 // A Code is the stable name of what a judgement came to.
@@ -88,7 +91,7 @@ type Judgement struct {
 
 // An ExpertShare is what one expert of the mixture said.
 type ExpertShare struct {
-	Name   string             `json:"name"`   // V, L4, L16, C or S
+	Name   string             `json:"name"`   // V, L4, L16, C, W, S, O or D
 	Weight exact.Billionths   `json:"weight"` // its share of the mixture
 	G      exact.Billionths   `json:"g"`      // its temperature, by which scores are multiplied
 	P      []exact.Billionths `json:"P"`
@@ -137,11 +140,18 @@ const (
 type Experts uint8
 
 // The experts: unweighted votes, log-odds with little and much pooling,
-// confusion matrices, stacking.
+// confusion matrices, alignments, stacking, and one coin or matrices that are learned from
+// rounds without a human's word, too.
 const (
 	ExpertV Experts = 1 << iota
 	ExpertL4
 	ExpertL16
 	ExpertC
+	ExpertW
 	ExpertS
+	ExpertO
+	ExpertD
 )
+
+// unruledExperts are those that learn from rounds without a human's word.
+const unruledExperts = ExpertO | ExpertD

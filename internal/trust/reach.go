@@ -31,7 +31,7 @@ func (s *search) canReach() bool {
 // best returns a bound of the probability of t.
 func (s *search) best(t int) float64 {
 	p := 0.
-	s.mix.of(s.b) // scores S
+	s.mix.of(s.b) // scores S, O and D
 	for e, a := range s.mix.shares {
 		if a == 0 {
 			continue
@@ -61,10 +61,16 @@ func (s *search) gain(e, t, r int) float64 {
 			sum += math.Abs(v.w4)
 		case iL16:
 			sum += math.Abs(v.w16)
+		case iW:
+			sum += v.align
 		case iC:
 			sum += s.b.likeliest(v, t, r)
 		case iS:
 			sum += math.Abs(s.mix.fit.stack.weight(v))
+		case iO:
+			sum += math.Abs(logOdds(s.b.oneCoin(v, s.b.expected(v)), s.b.k))
+		case iD:
+			sum += s.b.mostExpected(v, t, r)
 		}
 	}
 	return sum
@@ -132,12 +138,12 @@ func (s *search) shortest() (n int, decisive bool) {
 
 // blank says of which options nothing is known but what is known of an earlier one, too:
 // they were never right nor proposed, here nor by anybody who takes part. To speak for
-// one of them does the same as to speak for the other. Where options are few, or S tells
-// them apart, none is.
+// one of them does the same as to speak for the other. Where options are few, or S or D
+// tells them apart, none is.
 func (s *search) blank() []bool {
 	b := s.b
 	blank := make([]bool, b.k)
-	if b.k < manyOptions || s.mix.shares[iS] > 0 {
+	if b.k < manyOptions || s.mix.shares[iS] > 0 || s.mix.shares[iD] > 0 {
 		return blank
 	}
 	least := slices.Min(b.prior)
@@ -203,9 +209,7 @@ func (x *mixture) below(b *ballot, t int, tau exact.Billionths) bool {
 		if a == 0 {
 			continue
 		}
-		if e == iS {
-			x.fit.stack.score(b, b.place(), b.stackScores())
-		}
+		x.complete(b, e)
 		p += float64(a * ceiling(b.scores[e], t, x.temperature(e)))
 	}
 	return p < tau.Float()-1e-7

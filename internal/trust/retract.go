@@ -65,7 +65,6 @@ func (m *pool) retract(l *Ledger, o *Outcome) {
 	m.n--
 	s.n--
 	s.truths[p.classes[p.truth]]--
-	m.all = m.all.plus(p.own)
 	m.pairs.add(l, m, p, -1)
 	m.window = slices.DeleteFunc(m.window, func(q *past) bool { return q.round == o.Round })
 }

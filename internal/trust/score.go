@@ -8,24 +8,29 @@ import (
 // What each vote counts for, and what the experts make of all of them. Of K options,
 // for a voter v with k agreements in n comparisons at a level:
 //
-//	mu    = (k + 20*.7) / (n + 20), over everybody in the machine but humans;
-//	        not below 1/K + .05
+//	mu    = (sum of u k/n + 20*.7) / (sum of u + 20), over everybody in the machine
+//	        but humans, not below 1/K + .05; u = 5n / (n + 4): the random-effects
+//	        mean of workers, of whom none counts for more than five answers
 //	p     = (k + c*p') / (n + c), where p' is the p of the level further out:
 //	        mu, other machines, other states, this state; c is 4 (p4) or 16 (p16);
 //	        within [.02, .98]. The mean of a Beta posterior.
 //	w     = ln(p (K-1) / (1-p)): what one vote adds to its option, if the others
 //	        are equally likely where it is wrong (Nitzan, Paroush 1982)
-//	d     = 1 / (1 + sum of rho), over those of the same option that rank before v:
-//	        who errs together counts less together
-//	V     = sum of w at p = mu          a plain vote
+//	o     = 1 - the largest copy, over those of the same option that rank before v:
+//	        copies are one vote (copies.go)
+//	d     = o / (1 + sum of rho), over the same: who errs together counts less together
+//	V     = sum of o w at p = mu        a plain vote
 //	L4    = sum of d w, p = p4          a vote weighed by records
 //	L16   = sum of d w, p = p16         likewise, slower to believe them
 //	C     = ln prior + sum of d ln P    naive Bayes over who says what when
 //	P     = (h + 4 q) / (r + 4): v proposed this option in h of r rounds in which t
 //	        was right; q is p4 if the option is t, else (1-p4) / (K-1)
+//	W     = 3 * sum of o times the alignment of v, Wilson's lower bound of its record in the
+//	        machine, as alignmentMargin weighs votes
 //	prior = (1 + rounds in which t was right) / their sum, in the state
 //
-// S, the fifth, is fitted: stack.go. docs/decisions.md says how they compare. The sums of
+// S, the sixth, is fitted: stack.go; O and D learn from rounds without a human's word, too:
+// unruled_fit.go. docs/decisions.md says how they compare. The sums of
 // products are written float64(a*b), which keeps a compiler from fusing them, so that the
 // scores are the same on every machine.
 
@@ -35,11 +40,14 @@ const (
 	iL4
 	iL16
 	iC
+	iW
 	iS
+	iO
+	iD
 	experts // their number
 )
 
-var expertNames = [experts]string{"V", "L4", "L16", "C", "S"}
+var expertNames = [experts]string{"V", "L4", "L16", "C", "W", "S", "O", "D"}
 
 // Strengths of the priors of trust, in outcomes.
 const (
@@ -49,6 +57,9 @@ const (
 	pull4     = 4.  // from each level to the one below
 	pull16    = 16.
 	pullCell  = 4. // of a confusion row toward its symmetric form
+	perWorker = 4. // answers after which another one of the same worker tells mu half as much
+
+	alignmentScale = 3. // brings alignments near to log-odds, so that temperatures fit both
 )
 
 // Trust stays within these, so no vote is ever proof.
@@ -59,23 +70,26 @@ const (
 
 // A voter is a live vote with all that its weight depends on.
 type voter struct {
-	id     string
-	option int32
-	member int32 // -1 if the machine does not know it
-	cell   *cell
-	levels [3]counts // state, other states, other machines: in thousandths
-	model  string
-	order  string
-	human  float64 // probability that this human is right; 0 for others
-	own    bool    // its own outcome is in the counts and has to be left out,
-	said   int32   // in which it proposed this option
-	place  int     // in Question.Votes
-	cost   int64   // pico-dollars
+	id      string
+	version string // "" for humans
+	option  int32
+	member  int32 // -1 if the machine does not know it
+	cell    *cell
+	levels  [3]counts // state, other states, other machines: in thousandths
+	model   string
+	order   string
+	human   float64 // probability that this human is right; 0 for others
+	own     bool    // its own outcome is in the counts and has to be left out,
+	said    int32   // in which it proposed this option
+	place   int     // in Question.Votes
+	cost    int64   // pico-dollars
 
 	p4, p16 float64
 	w4, w16 float64
+	align   float64   // the weight of W
 	rho     float64   // sum of correlations with those of its option that rank before it
-	d       float64   // 1/(1+rho)
+	whole   float64   // 1 less how far it is a copy of one of these (copies.go)
+	d       float64   // whole/(1+rho)
 	logs    []float64 // by option, of the probability to answer so if it were right
 	rows    []int32   // by option, how often it was right in cell; nil if not tabulated
 	memo    *memo     // nil if not tabulated, or options are few
@@ -88,18 +102,22 @@ type ballot struct {
 	k       int     // options
 	classes []int32 // by option, the class in the state, -1 if unknown
 	truth   int32   // option to be left out of the counts, -1 if none is
-	own     counts  // to be left out of pool.all
+	own     crowd   // to be left out of pool.crowd
 	voters  []voter
 	bar     float64
 
 	mu     float64
 	prior  []float64
 	logs   []float64          // of prior
-	scores [experts][]float64 // by option; iS only where there is a stacking fit
+	scores [experts][]float64 // by option; those from iS on only where there is a fit of them
 	room   []float64          // of all voter.logs
+
+	soft     *softState // what is expected of the state (unruled_score.go); nil if nothing is
+	softName string
+	seats    []int // by option, its place in soft; -1 if there is none
 }
 
-// score fills in mu, the voters' weights and the scores of V, L4, L16 and C.
+// score fills in mu, the voters' weights and the scores of all experts before S.
 func (b *ballot) score() {
 	b.mu = b.mean()
 	for i := range b.voters {
@@ -112,15 +130,18 @@ func (b *ballot) score() {
 
 // add makes the scores from what is known of the voters.
 func (b *ballot) add() {
-	for e := range iS {
-		if cap(b.scores[e]) < b.k {
-			b.scores[e] = make([]float64, b.k)
+	if cap(b.scores[0]) < b.k {
+		room := make([]float64, iS*b.k)
+		for e := range iS {
+			b.scores[e] = room[e*b.k : (e+1)*b.k : (e+1)*b.k]
 		}
+	}
+	for e := range iS {
 		b.scores[e] = b.scores[e][:b.k]
 		clear(b.scores[e])
 	}
 	for i := range b.voters {
-		b.voters[i].d = 1 / (1 + b.voters[i].rho)
+		b.voters[i].d = b.voters[i].whole / (1 + b.voters[i].rho)
 	}
 	b.tally()
 	b.confusion()
@@ -129,16 +150,11 @@ func (b *ballot) add() {
 // mean returns mu: how often anybody but humans agrees in this machine, at least
 // a little above guessing, so that nobody unknown is counted against its vote.
 func (b *ballot) mean() float64 {
-	var all counts
+	var all crowd
 	if b.pool != nil {
-		all = b.pool.all.minus(b.own)
+		all = b.pool.crowd.minus(b.own)
 	}
 	return math.Min(mostTrust, math.Max(1/float64(b.k)+aboveLuck, all.mean()))
-}
-
-// mean returns how often who was counted agrees.
-func (c counts) mean() float64 {
-	return (float64(c.k) + pullMean*priorMean) / (float64(c.n) + pullMean)
 }
 
 // posterior returns the mean of the Beta posterior of agreeing, from the levels
@@ -159,23 +175,34 @@ func logOdds(p float64, k int) float64 { return math.Log(float64(p*float64(k-1))
 
 // weigh sets what the voter's word counts for.
 func (b *ballot) weigh(v *voter) {
-	v.rho, v.d = 0, 1
+	v.rho, v.whole, v.d = 0, 1, 1
 	if v.human > 0 {
 		v.p4, v.p16 = clampTrust(v.human), clampTrust(v.human)
 	} else {
-		levels := v.levels
-		if v.own {
-			levels[0].n -= 1000
-			if v.said == b.truth {
-				levels[0].k -= 1000
-			}
-		}
+		levels := v.without(b.truth)
 		v.p4 = clampTrust(posterior(&levels, b.mu, pull4))
 		v.p16 = clampTrust(posterior(&levels, b.mu, pull16))
+		here := levels[0].plus(levels[1])
+		v.align = alignmentScale * wilson(float64(here.k)/1000, float64(here.n)/1000, Z)
 	}
 	if b.k > 1 {
 		v.w4, v.w16 = logOdds(v.p4, b.k), logOdds(v.p16, b.k)
 	}
+	if v.human > 0 {
+		v.align = v.w4
+	}
+}
+
+// without returns the levels without what the voter's own outcome has added, where truth is right.
+func (v *voter) without(truth int32) [3]counts {
+	levels := v.levels
+	if v.own {
+		levels[0].n -= 1000
+		if v.said == truth {
+			levels[0].k -= 1000
+		}
+	}
+	return levels
 }
 
 // discount gives each voter of a bloc less, the more its errors go with those of
@@ -183,22 +210,40 @@ func (b *ballot) weigh(v *voter) {
 func (b *ballot) discount() {
 	for i := range b.voters {
 		for j := range i {
+			b.copies(&b.voters[i], &b.voters[j])
+		}
+	}
+	for i := range b.voters {
+		for j := range i {
 			b.compare(&b.voters[i], &b.voters[j])
 		}
 	}
 }
 
-// compare counts the correlation of two voters against the weaker, if they say
-// the same.
-func (b *ballot) compare(v, w *voter) {
+// ranked returns the stronger of two voters first; it is false unless both say the same
+// and it is known how they err.
+func (b *ballot) ranked(v, w *voter) (first, second *voter, comparable bool) {
 	if b.pool == nil || v.option != w.option || v.human > 0 || w.human > 0 {
-		return
+		return nil, nil, false
 	}
-	r := b.pool.pairs.rho(v, w, b.bar)
 	if v.before(w) {
-		w.rho += r
-	} else {
-		v.rho += r
+		return v, w, true
+	}
+	return w, v, true
+}
+
+// copies takes what is a copy away from the second of two voters.
+func (b *ballot) copies(v, w *voter) {
+	if v, w, ok := b.ranked(v, w); ok {
+		w.whole = math.Min(w.whole, 1-b.pool.pairs.copied(v, w))
+	}
+}
+
+// compare counts the correlation of two voters against the second; a copy counts against
+// nobody once more.
+func (b *ballot) compare(v, w *voter) {
+	if v, w, ok := b.ranked(v, w); ok {
+		w.rho += float64(v.whole * b.pool.pairs.rho(v, w, b.bar))
 	}
 }
 
@@ -208,7 +253,7 @@ func (v *voter) before(w *voter) bool {
 	return a > b || a == b && v.id < w.id
 }
 
-// tally scores V, L4 and L16.
+// tally scores V, L4, L16 and W.
 func (b *ballot) tally() {
 	plain := logOdds(b.mu, b.k)
 	for i := range b.voters {
@@ -217,9 +262,10 @@ func (b *ballot) tally() {
 		if v.human > 0 {
 			one = v.w4
 		}
-		b.scores[iV][v.option] += one
+		b.scores[iV][v.option] += float64(v.whole * one)
 		b.scores[iL4][v.option] += float64(v.d * v.w4)
 		b.scores[iL16][v.option] += float64(v.d * v.w16)
+		b.scores[iW][v.option] += float64(v.whole * v.align)
 	}
 }
 

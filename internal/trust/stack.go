@@ -18,7 +18,7 @@ import (
 
 // StackingFrom is the number of outcomes of a machine from which the stacking
 // expert takes part.
-const StackingFrom = 50
+const StackingFrom = 20
 
 // Strengths of the ridge penalties of stacking.
 const (
@@ -46,7 +46,7 @@ func (s *stack) score(b *ballot, state int32, dst []float64) {
 	}
 	for i := range b.voters {
 		if v := &b.voters[i]; v.member >= 0 && int(v.member) < len(s.z) {
-			dst[v.option] += s.z[v.member]
+			dst[v.option] += float64(v.whole * s.z[v.member])
 		}
 	}
 }
@@ -60,13 +60,16 @@ type stackRow struct {
 	truth int32
 }
 
-type stackVote struct{ member, option int32 }
+type stackVote struct {
+	member, option int32
+	whole          float64 // as in voter
+}
 
 func newStackRow(b *ballot, o *past) stackRow {
 	r := stackRow{base: slices.Clone(b.scores[iL4]), bias: slices.Clone(o.classes), state: o.state, truth: o.truth}
 	for i := range b.voters {
 		if v := &b.voters[i]; v.member >= 0 {
-			r.votes = append(r.votes, stackVote{v.member, v.option})
+			r.votes = append(r.votes, stackVote{v.member, v.option, v.whole})
 		}
 	}
 	return r
@@ -148,7 +151,7 @@ func (r *stackRow) scores(x, dst []float64) {
 		dst[t] = r.base[t] + x[r.bias[t]]
 	}
 	for _, v := range r.votes {
-		dst[v.option] += x[v.member]
+		dst[v.option] += float64(v.whole * x[v.member])
 	}
 }
 
@@ -248,9 +251,9 @@ func (l *logit) evaluate(x []float64, f int) float64 {
 		}
 		l.grad[r.bias[r.truth]]++
 		for _, v := range r.votes {
-			l.grad[v.member] -= p[v.option]
+			l.grad[v.member] -= float64(v.whole * p[v.option])
 			if v.option == r.truth {
-				l.grad[v.member]++
+				l.grad[v.member] += v.whole
 			}
 		}
 	}
@@ -272,7 +275,7 @@ func (l *logit) curve(dst, d []float64, f int) {
 			s[t] = d[r.bias[t]]
 		}
 		for _, v := range r.votes {
-			s[v.option] += d[v.member]
+			s[v.option] += float64(v.whole * d[v.member])
 		}
 		mean := 0.
 		for t := range s {
@@ -283,7 +286,7 @@ func (l *logit) curve(dst, d []float64, f int) {
 			dst[r.bias[t]] += s[t]
 		}
 		for _, v := range r.votes {
-			dst[v.member] += s[v.option]
+			dst[v.member] += float64(v.whole * s[v.option])
 		}
 	}
 }

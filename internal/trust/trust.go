@@ -31,7 +31,15 @@ func Wilson(k, n int64, z float64) float64 {
 	if n <= 0 || k < 0 || k > n {
 		return 0
 	}
-	p, size := float64(k)/float64(n), float64(n)
+	return wilson(float64(k), float64(n), z)
+}
+
+// wilson is Wilson of counts that need not be whole, as those that a version inherits.
+func wilson(k, n, z float64) float64 {
+	if n <= 0 || k < 0 || k > n {
+		return 0
+	}
+	p, size := k/n, n
 	z2 := float64(z * z)
 	// Products are rounded by hand, so that no compiler fuses them into the
 	// sums and every architecture gets the same bits.

@@ -344,6 +344,9 @@ func (b *ballot) join(v voter) {
 	b.voters = append(b.voters, v)
 	last := len(b.voters) - 1
 	for i := range last {
+		b.copies(&b.voters[i], &b.voters[last])
+	}
+	for i := range last {
 		b.compare(&b.voters[i], &b.voters[last])
 	}
 }

@@ -377,7 +377,7 @@ func TestWaveOfLiars(t *testing.T) {
 		return l.Wave(q, openVoters(0, 6, equalCost), trust.Asking{Tau: 900_000_000})
 	}
 	honest, liars := wave(false), wave(true)
-	if len(honest.Ask) == 6 || len(honest.Ask) != len(liars.Ask) {
+	if len(honest.Ask) == 6 || len(honest.Ask) < len(liars.Ask) {
 		t.Errorf("of the honest %d are asked, of liars %d", len(honest.Ask), len(liars.Ask))
 	}
 }

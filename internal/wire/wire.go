@@ -1,7 +1,8 @@
 // Package wire writes values as bytes that come out the same everywhere, and reads them.
 //
 // One function describes a type in both directions: it hands each member to a [Coder], which
-// writes it or fills it in. So what is read cannot differ from what was written. The bytes of a
+// writes it or fills it in. So what is read cannot differ from what was written, and writing changes
+// nothing: others may read the same value meanwhile. The bytes of a
 // value are canonical: whole numbers take as few bytes as they can, the keys of maps ascend, a
 // text that came before is a number, and reading refuses whatever is written in another way. What
 // is read is no larger than a constant times its bytes, and reading never panics.
@@ -53,6 +54,9 @@ func (c *Coder) Close() error {
 	return c.err
 }
 
+// Err returns the first error of reading so far.
+func (c *Coder) Err() error { return c.err }
+
 // Check refuses what was read unless it is sound.
 func (c *Coder) Check(sound bool, what string) {
 	if c.reading && c.err == nil && !sound {
@@ -81,6 +85,15 @@ func Int[T ~int | ~int32 | ~int64](c *Coder, v *T) {
 		return
 	}
 	*v, c.data = T(n), c.data[size:]
+}
+
+// Bits codes a number without a sign, such as a hash.
+func Bits[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T) {
+	n := int64(*v)
+	if Int(c, &n); c.reading {
+		c.Check(n == int64(T(n)), "a number has more bits than there is room for")
+		*v = T(n)
+	}
 }
 
 // Float codes a number by its bits.
@@ -143,7 +156,9 @@ func Text[T ~string](c *Coder, v *T) {
 		return
 	}
 	if i < len(c.texts) {
-		*v = T(c.texts[i])
+		if c.reading {
+			*v = T(c.texts[i])
+		}
 		return
 	}
 	text := string(*v)
@@ -156,7 +171,9 @@ func Text[T ~string](c *Coder, v *T) {
 	}
 	c.textOf[text] = len(c.texts)
 	c.texts = append(c.texts, text)
-	*v = T(text)
+	if c.reading {
+		*v = T(text)
+	}
 }
 
 // Slice codes a list, each element by a function. One without elements is read as nil.

@@ -97,6 +97,7 @@ func (a *audit) checkArchived(ctx context.Context) error {
 			for i := range list {
 				t := &list[i]
 				a.teach(machine, t)
+				a.erasedAudit[id] = append(a.erasedAudit[id], t.Erased...)
 				if t.Stats == nil {
 					continue
 				}
@@ -128,7 +129,7 @@ func (a *audit) teach(machine string, t *projection.Taught) {
 		a.learned[machine]++
 		a.tallies[machine] = a.tallies[machine].With(t.Comparisons...)
 	}
-	if t.Exemplar != "" {
+	if t.State != "" { // its text is empty if it was erased
 		a.exemplars[t.Place] = projection.Exemplar{Machine: machine, State: t.State, Text: t.Exemplar}
 	}
 	if t.Retracted != "" {

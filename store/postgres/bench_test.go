@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"fmt"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,8 +16,22 @@ import (
 	"github.com/dialai/dialai/store/postgres"
 )
 
+// spent reports what CPU the process has used for each operation since spent was called.
+func spent(b *testing.B) (report func()) {
+	cpu := func() int64 {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return u.Utime.Nano() + u.Stime.Nano()
+	}
+	before := cpu()
+	return func() { b.ReportMetric(float64(cpu()-before)/1000/float64(b.N), "client-µs/op") }
+}
+
 // BenchmarkCommit compares commits of sessions, all at once, with the same rows written by the library
-// alone: one transaction each over one connection, which is what one session costs at best.
+// alone over one connection: one transaction for one session, or one for 64 of them, which is what they cost
+// at best.
 func BenchmarkCommit(b *testing.B) {
 	for _, sessions := range []int{1, 64} {
 		b.Run(fmt.Sprint("sessions=", sessions), func(b *testing.B) {
@@ -27,6 +42,7 @@ func BenchmarkCommit(b *testing.B) {
 				writers = append(writers, begin(b, m, s))
 			}
 			b.ResetTimer()
+			report := spent(b)
 			var wg sync.WaitGroup
 			for i, w := range writers {
 				wg.Go(func() {
@@ -39,23 +55,31 @@ func BenchmarkCommit(b *testing.B) {
 				})
 			}
 			wg.Wait()
+			report()
+		})
+		b.Run(fmt.Sprint("raw=", sessions), func(b *testing.B) {
+			address := pgtest.Start(b, true).Database(b)
+			s, m := open(b, address, postgres.Options{}), parse(b)
+			for range sessions {
+				begin(b, m, s)
+			}
+			conn := connect(b, address)
+			events := make([]byte, 150)
+			b.ResetTimer()
+			report := spent(b)
+			for n := 0; n < b.N; n += sessions {
+				var batch pgx.Batch
+				for id := 1; id <= min(sessions, b.N-n); id++ {
+					batch.Queue(`WITH u AS (UPDATE dialai.sessions SET sequence=$2, updated_at=$3, ended_at=$3 WHERE id=$6 RETURNING id)
+						INSERT INTO dialai.log (session, first, at, events, hash) SELECT id, $1, $3, $4, $5 FROM u`, 1000+n, 1000+n, n, events, events[:32], id)
+				}
+				if err := conn.SendBatch(b.Context(), &batch).Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			report()
 		})
 	}
-	b.Run("raw", func(b *testing.B) {
-		address := pgtest.Start(b, true).Database(b)
-		begin(b, parse(b), open(b, address, postgres.Options{}))
-		conn := connect(b, address)
-		events := make([]byte, 150)
-		b.ResetTimer()
-		for n := range b.N {
-			var batch pgx.Batch
-			batch.Queue(`WITH u AS (UPDATE dialai.sessions SET sequence=$2, updated_at=$3, ended_at=$3 WHERE id=1 RETURNING id)
-				INSERT INTO dialai.log (session, first, at, events, hash) SELECT id, $1, $3, $4, $5 FROM u`, 1000+n, 1000+n, n, events, events[:32])
-			if err := conn.SendBatch(b.Context(), &batch).Close(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }
 
 // BenchmarkClaim claims 64 sessions of 100 machines, and gives them back, where 1,000 wait and where 100,000
@@ -97,7 +121,7 @@ func BenchmarkClaim(b *testing.B) {
 }
 
 // BenchmarkStep steps 64 sessions at once, without leases, where each commit writes to the row in work as
-// well, and with them.
+// well, and with them; and how many bytes of tables and indexes a transition takes, and of the write-ahead log.
 func BenchmarkStep(b *testing.B) {
 	address := pgtest.Start(b, true).Database(b)
 	s, m := open(b, address, postgres.Options{}), parse(b)
@@ -122,6 +146,16 @@ func BenchmarkStep(b *testing.B) {
 					b.Fatalf("%d sessions are leased", len(got))
 				}
 			}
+			size := func() int64 {
+				return ask[int64](b, address, `SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c WHERE c.relnamespace='dialai'::regnamespace AND c.relkind='r'`)
+			}
+			const wal = `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`
+			before, written, report := size(), ask[int64](b, address, wal), spent(b)
+			defer func() {
+				report()
+				b.ReportMetric(float64(ask[int64](b, address, wal)-written)/float64(b.N), "wal-B/op")
+				b.ReportMetric(float64(size()-before)/float64(b.N), "stored-B/op")
+			}()
 			var wg sync.WaitGroup
 			for i, id := range ids {
 				wg.Go(func() {

@@ -87,8 +87,10 @@ func (s *Store) Commit(ctx context.Context, c *session.Change) error {
 	c.After.Head = &head
 	s.mu.Lock()
 	s.defined.Put(p.Session.Digest, true)
-	s.remember(c.After.ID, cached{p.row, c.After})
+	v, due := s.after(c.After.ID, p.row, c)
+	s.remember(c.After.ID, v)
 	s.mu.Unlock()
+	s.keeper.Offer(due)
 	if p.New {
 		s.partition(ctx, p.row)
 	}
@@ -169,22 +171,30 @@ func (s *Store) machineRow(ctx context.Context, name string) (int, error) {
 	return ids[0], nil
 }
 
-// prepare makes the statement.
-func (p *pending) prepare(c *session.Change, stored []byte) {
-	r, after := &p.Session, c.After
+// A moved is what a column of the row of a session is after a commit.
+type moved struct {
+	column string
+	value  any
+}
+
+// moving returns the columns of the row of a session that may change, with its status and the hash of its last record.
+func moving(r *projection.Session, status session.Status, head []byte) []moved {
 	var ended *int64
-	if !after.Status.Live() {
+	if !status.Live() {
 		ended = &r.UpdatedAt
 	}
-	values := []struct {
-		column string
-		value  any
-	}{
-		{"status", int16(after.Status)}, {"code", r.Code}, {"reason", []byte(r.Reason)}, {"reviews", r.Reviews}, {"subject", []byte(r.Subject)},
+	return []moved{
+		{"status", int16(status)}, {"code", r.Code}, {"reason", []byte(r.Reason)}, {"reviews", r.Reviews}, {"subject", []byte(r.Subject)},
 		{"due_at", r.DueAt}, {"timer_at", r.TimerAt}, {"ended_at", ended}, {"current_state", r.State}, {"round", r.Round}, {"attempt", r.Attempt},
 		{"sequence", r.Sequence}, {"transitions", r.Executed}, {"updated_at", r.UpdatedAt}, {"calls", r.Calls}, {"input_tokens", r.TokensIn},
-		{"output_tokens", r.TokensOut}, {"cost_pico_usd", r.PicoUSD}, {"head", p.Record.Hash[:]},
+		{"output_tokens", r.TokensOut}, {"cost_pico_usd", r.PicoUSD}, {"head", head},
 	}
+}
+
+// prepare makes the statement.
+func (p *pending) prepare(c *session.Change, stored []byte) {
+	r := &p.Session
+	values := moving(r, c.After.Status, p.Record.Hash[:])
 	var columns, names, sets []string
 	for _, v := range values {
 		name := p.arg(v.value)

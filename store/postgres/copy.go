@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/store/internal/transfer"
 )
 
@@ -73,6 +74,21 @@ func (c *copied) Freeze(ctx context.Context, to string) error {
 	})
 }
 
+// refused returns why nothing may be written to the store, if that is so.
+func refused(ctx context.Context, tx pgx.Tx) error {
+	var to, from *string
+	err := tx.QueryRow(ctx, `SELECT frozen, source FROM meta`).Scan(&to, &from)
+	switch {
+	case err != nil:
+		return err
+	case from != nil:
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, &transfer.UnfinishedError{From: *from})
+	case to != nil:
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, &transfer.FrozenError{To: *to})
+	}
+	return nil
+}
+
 // connection opens a connection for what takes as long as it takes.
 func (s *Store) connection(ctx context.Context) (*pgx.Conn, error) {
 	config := s.config.Copy()
@@ -97,20 +113,21 @@ func (c *copied) write(ctx context.Context, do func(tx pgx.Tx) error) (err error
 // failed is translate for what takes the rights of who owns the tables.
 func (c *copied) failed(err error) error {
 	if code(err) == "42501" {
-		return &rightsError{c.s.translate(err)}
+		return &rightsError{c.s.translate(err), "copy as the role that owns the tables, by which dialai migrate was run"}
 	}
 	return c.s.translate(err)
 }
 
 // A rightsError says that the role may not do what it takes.
-type rightsError struct{ error }
+type rightsError struct {
+	error
+	advice string
+}
 
 func (e *rightsError) Unwrap() error { return e.error }
 
 // Advice says what to do about it.
-func (e *rightsError) Advice() string {
-	return "copy as the role that owns the tables, by which dialai migrate was run"
-}
+func (e *rightsError) Advice() string { return e.advice }
 
 // Close implements [transfer.Source].
 func (c *copied) Close() error {
@@ -203,7 +220,7 @@ var copyQueries = map[transfer.Part]string{
 		WHERE l.place>$1 AND l.place<=$2 ORDER BY l.place LIMIT $3`,
 	transfer.Agents: `SELECT a.place, coalesce(s.session_id::text, ''), a.session, '', '', a.seq, 0, '', a.event, (SELECT p.hash FROM agent_log p WHERE p.session=a.session AND p.seq<a.seq ORDER BY p.seq DESC LIMIT 1), a.hash, ''
 		FROM agent_log a LEFT JOIN sessions s ON s.id=a.session WHERE a.place>$1 AND a.place<=$2 ORDER BY a.place LIMIT $3`,
-	transfer.Audit: `SELECT id, session_id, 0, '', '', 0, 0, '', entry, NULL, NULL, '' FROM llm_audit WHERE id>$1 AND id<=$2 ORDER BY id LIMIT $3`,
+	transfer.Audit: `SELECT id, session_id, 0, '', '', 0, 0, '', entry, NULL, hash, '' FROM llm_audit WHERE id>$1 AND id<=$2 ORDER BY id LIMIT $3`,
 }
 
 // headQuery reads the last record of each log, up to the place $1 or of agents $2. Where nobody writes, $3, the

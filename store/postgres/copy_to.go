@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -101,21 +102,20 @@ func (c *copied) Add(ctx context.Context, part transfer.Part, rows []transfer.Ro
 	if part == transfer.Gaps {
 		return nil
 	}
-	for i := range rows {
-		if rows[i].Erased {
-			return transfer.ErrErased
-		}
-	}
 	if part == transfer.Log {
 		if err := c.makePartitions(ctx, rows); err != nil {
 			return err
 		}
 	}
 	return c.write(ctx, func(tx pgx.Tx) error {
-		if err := c.add(ctx, tx, part, rows); err != nil || !part.Appended() {
+		err := c.add(ctx, tx, part, rows)
+		if err == nil && slices.ContainsFunc(rows, func(r transfer.Row) bool { return r.Erased }) {
+			_, err = tx.Exec(ctx, raiseFormat, format)
+		}
+		if err != nil || !part.Appended() {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO copied (part, place, rows, newest) VALUES ($1, $2, $3, $2) ON CONFLICT (part) DO UPDATE SET place=$2, rows=$3, newest=$2`, string(part), now.Place, now.Count)
+		_, err = tx.Exec(ctx, `INSERT INTO copied (part, place, rows, newest) VALUES ($1, $2, $3, $2) ON CONFLICT (part) DO UPDATE SET place=$2, rows=$3, newest=$2`, string(part), now.Place, now.Count)
 		return err
 	})
 }
@@ -156,7 +156,12 @@ func (c *copied) add(ctx context.Context, tx pgx.Tx, part transfer.Part, rows []
 	case transfer.Agents:
 		return load(ctx, tx, "agent_log", []string{"session", "seq", "event", "hash", "place"}, rows, func(r *transfer.Row) []any { return []any{r.Session, r.First, r.Body, r.Hash, r.Place} })
 	case transfer.Audit:
-		return load(ctx, tx, "llm_audit", []string{"id", "session_id", "entry"}, rows, func(r *transfer.Row) []any { return []any{r.Place, r.Of, r.Body} })
+		return load(ctx, tx, "llm_audit", []string{"id", "session_id", "entry", "hash"}, rows, func(r *transfer.Row) []any {
+			if !r.Erased { // here it is no chain
+				r.Hash = nil
+			}
+			return []any{r.Place, r.Of, r.Body, r.Hash}
+		})
 	}
 	return fmt.Errorf("part %s is not known", part)
 }
@@ -203,7 +208,7 @@ func (c *copied) addArchived(ctx context.Context, tx pgx.Tx, rows []transfer.Row
 		func(r *transfer.Row) []any {
 			return []any{r.Of, r.Session, c.machines[r.Machine], r.First, r.Hash, r.Body, r.Archive, r.At}
 		})
-	for _, table := range []string{"log", "agent_log"} {
+	for _, table := range []string{"log", "agent_log", "snapshots"} {
 		if err == nil {
 			err = send(ctx, tx, rows, `DELETE FROM `+table+` WHERE session=(SELECT id FROM sessions WHERE session_id=$1::text::uuid)`, id)
 		}

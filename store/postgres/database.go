@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,13 +18,18 @@ type database struct {
 	readers *pgxpool.Pool
 	lock    int64 // of advisory locks: what is in order in all processes
 	owners  owners
+	clock   clock
 	drop    func() // drops what is cached, under mu; nil if nothing is
+	// arrived is told the timeline of the server of each new connection to one that may be written to, and
+	// has to be done before anything is written there. It may be nil.
+	arrived func(ctx context.Context, conn *pgx.Conn, timeline string) error
 
 	closing context.Context // done once closing has begun
 	close   context.CancelFunc
 
 	mu       sync.Mutex
 	identity string // of what the last new connection has led to
+	replaced int64  // how often that was another than before
 }
 
 // base returns d: it is how queries are asked of whatever is kept in a database.
@@ -34,6 +40,7 @@ func (d *database) init(a address, config *pgx.ConnConfig, o Options, drop func(
 	d.address, d.config, d.options, d.drop = a, config, o, drop
 	d.closing, d.close = context.WithCancel(context.Background())
 	d.owners.d = d
+	d.clock.start(o.time())
 }
 
 // open connects, to tables that are made and migrated if need be. The error is an *[OpenError].
@@ -91,17 +98,25 @@ func (d *database) connect(ctx context.Context) (*pgx.Conn, error) {
 // any more, and nobody is who he was.
 func (d *database) meet(ctx context.Context, conn *pgx.Conn) error {
 	var identity string
-	err := conn.QueryRow(ctx, `SELECT epoch::text FROM meta`).Scan(&identity)
-	if err != nil {
+	var server time.Time
+	asked := d.clock.passed()
+	if err := conn.QueryRow(ctx, `SELECT epoch::text, clock_timestamp() FROM meta`).Scan(&identity, &server); err != nil {
 		return err
 	}
+	d.clock.measured(asked, server, d.clock.passed())
 	var timeline string // it cannot be asked of a standby, nor where the role may not
 	if conn.QueryRow(ctx, `SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`).Scan(&timeline) == nil {
 		identity += " " + timeline
+		if d.arrived != nil {
+			if err := d.arrived(ctx, conn, timeline); err != nil {
+				return err
+			}
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.identity != identity && d.identity != "" {
+		d.replaced++
 		if d.drop != nil {
 			d.drop()
 		}

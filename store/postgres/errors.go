@@ -48,8 +48,10 @@ func code(err error) string {
 func (d *database) translate(err error) error {
 	var p *pgconn.PgError
 	switch {
-	case err == nil || errors.Is(err, context.Canceled) || known(err):
+	case err == nil || known(err):
 		return err
+	case errors.Is(err, context.Canceled):
+		return context.Canceled // without what the library says of the connection
 	case !errors.As(err, &p):
 		if broken(err) {
 			return &unreachableError{d.address, err}

@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
 // CommitTogether commits changes as one batch, in the order in which they are handed in, and returns what
@@ -27,6 +29,23 @@ func (s *Store) CommitTogether(ctx context.Context, changes ...*session.Change) 
 	return errs
 }
 
+// SnapshotAt returns up to which event a snapshot is kept of a session, once all are written that are due.
+func (s *Store) SnapshotAt(ctx context.Context, id specialist.SessionID) (int64, error) {
+	s.keeper.Wait()
+	return one[int64](ctx, s, `SELECT coalesce(max(sequence), 0) FROM snapshots WHERE session=(SELECT id FROM sessions WHERE session_id=$1)`, [16]byte(id))
+}
+
+// Forget drops what is cached.
+func (s *Store) Forget() { s.forget() }
+
+// Used reports whether what the cache has of a session was folded from a snapshot.
+func (s *Store) Used(id specialist.SessionID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, _ := s.sessions.Get(id)
+	return v.snapshots.Kept > 0
+}
+
 // RenewOwners renews the owners of this process now.
 func (d *database) RenewOwners(ctx context.Context) error {
 	conn, err := d.connect(ctx)
@@ -36,6 +55,15 @@ func (d *database) RenewOwners(ctx context.Context) error {
 	}
 	return err
 }
+
+// Timed returns options with which this process has a clock of its own.
+func Timed(o Options, clock func() time.Time) Options {
+	o.clock = clock
+	return o
+}
+
+// LeaveQuotas has all that this process holds of quotas be charged by whoever comes next.
+func (s *Store) LeaveQuotas() { s.leaveQuotas() }
 
 // Hurried returns options with which leases run out so many times as fast.
 func Hurried(o Options, times int) Options {

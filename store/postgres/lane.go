@@ -39,6 +39,7 @@ const (
 // A lane is used by whoever leads its queue.
 type lane struct {
 	d       *database
+	quiet   bool // nobody is told of its transactions
 	ordered bool // its transactions are in the same order as their places, in all processes
 	conn    *pgx.Conn
 	queue   *groupcommit.Queue[*job]
@@ -153,7 +154,7 @@ func deadlocked(err error) bool { c := code(err); return (c == "40P01" || c == "
 
 // observed is persist, told to whoever wants to know.
 func (l *lane) observed(batch []*job) error {
-	if l.d.options.Observe == nil {
+	if l.d.options.Observe == nil || l.quiet {
 		return l.persist(batch)
 	}
 	began := time.Now()

@@ -29,8 +29,9 @@ import (
 //go:embed migrations/*.sql migrations/control/*.sql
 var migrationFiles embed.FS
 
-// format is which form of the tables and records this program reads and writes.
-const format = 1
+// format is which form of the tables and records this program reads and writes. A store says that it is of form 2 once
+// payloads were erased in it: before, nobody proved such records.
+const format = 2
 
 // migrating is the advisory lock that is held while the store is migrated.
 const migrating = 0x6469616c6d696772 // "dialmigr"

@@ -125,11 +125,18 @@ func (o *owners) renewOnce(ctx context.Context, conn *pgx.Conn) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.d.options.hurried(renewEvery))
 	defer cancel()
-	sent := time.Now()
-	rows, _ := conn.Query(ctx, `UPDATE owners SET until=now()+$2 WHERE name=ANY($1) AND until>now() RETURNING name`, names, o.d.options.hurried(lives))
-	renewed, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	sent, asked := time.Now(), o.d.clock.passed()
+	var server time.Time
+	rows, _ := conn.Query(ctx, `UPDATE owners SET until=now()+$2 WHERE name=ANY($1) AND until>now() RETURNING name, clock_timestamp()`, names, o.d.options.hurried(lives))
+	renewed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (name string, err error) {
+		err = row.Scan(&name, &server)
+		return name, err
+	})
 	if err != nil {
 		return
+	}
+	if len(renewed) > 0 {
+		o.d.clock.measured(asked, server, o.d.clock.passed())
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,16 +7,20 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/snapshots"
 	"github.com/dialai/dialai/store/internal/transfer"
 )
 
 // A process has a few connections, each opened when it is first needed: one that commits (lane.go), one
 // that commits what has to be in order (below), one that renews its name (owner.go), one that claims and
-// releases sessions (work.go), two that wake others and hear them (wake.go), and a pool that reads.
+// releases sessions (work.go), two that wake others and hear them (wake.go), one that counts what tenants use
+// (quota.go), and a pool that reads.
 //
 // A commit is one statement that updates the session's row where its sequence number and its head are
 // still those of before, and appends to the log from what it has updated: so it happens as a whole, once,
@@ -41,6 +45,8 @@ type Store struct {
 	log     follower
 	held    held
 	wakes   wakes
+	keeper  snapshots.Keeper
+	quotas  quotas
 
 	// What follows is guarded by database.mu.
 	sessions *lru.Cache[specialist.SessionID, cached]
@@ -54,6 +60,9 @@ var (
 	_ session.LedgerKeeper = (*Store)(nil)
 	_ session.WorkStore    = (*Store)(nil)
 	_ session.Watcher      = (*Store)(nil)
+	_ session.Replaceable  = (*Store)(nil)
+	_ session.Clock        = (*Store)(nil)
+	_ session.QuotaStore   = (*Store)(nil)
 )
 
 // remembered is how many sessions, machine names and definitions are cached at least.
@@ -69,7 +78,16 @@ type Options struct {
 	// Copy opens also a store into which a copy of another one is not finished: see [Store.Copying].
 	Copy bool
 
-	hurry int // how many times as fast leases run out, in tests; 0 is once
+	hurry int              // how many times as fast leases run out, in tests; 0 is once
+	clock func() time.Time // of this process, in tests; nil is time.Now
+}
+
+// time returns what time it is to this process.
+func (o *Options) time() time.Time {
+	if o.clock != nil {
+		return o.clock()
+	}
+	return time.Now()
 }
 
 // hurried returns how long something about leases takes.
@@ -90,8 +108,11 @@ func Open(ctx context.Context, name string, o Options) (*Store, error) {
 	s := &Store{}
 	s.forget()
 	s.init(a, config, o, s.forget)
+	s.arrived = leaveOut
 	s.hot, s.ordered = newLane(&s.database, false), newLane(&s.database, true)
-	s.log.s, s.wakes.s = s, s
+	s.quotas.lane = newLane(&s.database, false)
+	s.quotas.lane.quiet = true
+	s.log.s, s.wakes.s, s.keeper.Write = s, s, s.keepSnapshot
 	if err := s.open(ctx, &sessionTables); err != nil {
 		return nil, err
 	}
@@ -108,9 +129,12 @@ func Open(ctx context.Context, name string, o Options) (*Store, error) {
 // Close waits for the commits under way and closes the connections. A commit whose answer has not come
 // is given up: it returns an error that wraps ErrUnknown.
 func (s *Store) Close() error {
+	s.keeper.Close()
+	s.leaveQuotas()
 	s.close()
 	s.hot.stop()
 	s.ordered.stop()
+	s.quotas.lane.stop()
 	s.wakes.stop()
 	s.end()
 	return nil
@@ -123,6 +147,8 @@ func (s *Store) Address() string { return s.address.String() }
 type cached struct {
 	row     int64 // sessions.id
 	session *session.Session
+
+	snapshots snapshots.Progress
 }
 
 // cachedMachine is what is known of a machine name.
@@ -140,6 +166,34 @@ type cachedMachine struct {
 // machine returns what is known of a machine name. s.mu is held.
 func (s *Store) machine(name string) *cachedMachine {
 	return s.machines.GetOr(name, func() *cachedMachine { return &cachedMachine{} })
+}
+
+// Replaced implements [session.Replaceable].
+func (s *Store) Replaced() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replaced
+}
+
+// leftOut is how many places are left out where another server has taken over: more than one may lack that
+// followed the one before, and few enough to be drawn in half a second, which takes no other right than to
+// commit does.
+const leftOut = 1_000_000
+
+// leaveOut has a server that took over begin with places that the one before has given to nobody, whose last
+// records it may lack: who has seen those goes on behind them, and misses nothing of what comes now. It is done
+// by whoever comes first, before that commits anything; others wait.
+func leaveOut(ctx context.Context, conn *pgx.Conn, timeline string) error {
+	var known bool
+	err := conn.QueryRow(ctx, `SELECT timeline IS NOT DISTINCT FROM $1 FROM meta`, timeline).Scan(&known)
+	if err == nil && !known {
+		_, err = conn.Exec(ctx, `WITH moved AS (UPDATE meta SET timeline=$1 WHERE timeline IS DISTINCT FROM $1 RETURNING (SELECT timeline FROM meta) AS before)
+			SELECT count(nextval('place')) FROM moved, generate_series(1, $2) WHERE before IS NOT NULL`, timeline, leftOut)
+	}
+	if c := code(err); c == readOnly || c == "42501" {
+		return nil // who may not write leaves it to who may
+	}
+	return err
 }
 
 // forget drops everything that is cached. s.mu is held, or nobody has the store yet.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/internal/pgtest"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store/postgres"
 	"github.com/dialai/dialai/store/storetest"
 )
@@ -20,8 +21,18 @@ func TestMain(m *testing.M) {
 func TestPostgres(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Maker {
 		address := pgtest.Database(t)
-		return storetest.Maker{Durable: true, Open: func(t *testing.T) session.Store { return open(t, address, postgres.Options{}) }}
+		return storetest.Maker{Durable: true, Snapshot: snapshotAt, Open: func(t *testing.T) session.Store { return open(t, address, postgres.Options{}) }}
 	})
+}
+
+// snapshotAt returns up to which event a snapshot is kept of a session.
+func snapshotAt(t testing.TB, s session.Store, id specialist.SessionID) int64 {
+	t.Helper()
+	at, err := s.(*postgres.Store).SnapshotAt(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
 }
 
 // open opens a store until the test ends.

@@ -14,11 +14,11 @@ import (
 // A proxy stands between a store and its server, and cuts connections.
 type proxy struct {
 	net.Listener
-	target string
 
-	mu  sync.Mutex
-	rng *rand.Rand
-	cut [2]int // a connection is cut after so many bytes at least, and at most; 0 if never
+	mu     sync.Mutex
+	target string // host and port of the server
+	rng    *rand.Rand
+	cut    [2]int // a connection is cut after so many bytes at least, and at most; 0 if never
 
 	cuts   atomic.Int64
 	silent atomic.Bool  // what the server says is kept back
@@ -43,6 +43,18 @@ func between(t testing.TB, address string, seed uint64) (*proxy, string) {
 	return p, u.String()
 }
 
+// leads has new connections lead to the server of another address.
+func (p *proxy) leads(t testing.TB, address string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = u.Host
+}
+
 func (p *proxy) serve() {
 	for {
 		client, err := p.Accept()
@@ -56,7 +68,10 @@ func (p *proxy) serve() {
 // pass passes the bytes of a connection on, both ways, until it is to be cut.
 func (p *proxy) pass(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("tcp", p.target)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", target)
 	if err != nil {
 		return
 	}

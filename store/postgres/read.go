@@ -115,8 +115,13 @@ func (s *Store) Load(ctx context.Context, programs *session.Programs, id special
 		return v.session, nil
 	}
 	log := fold.Log{ID: id, Sequence: at.sequence, Head: at.head,
-		Records:    func() iter.Seq2[session.StoredRecord, error] { return s.records(ctx, at.row, 0, at.sequence) },
+		Records: func(from int64) iter.Seq2[session.StoredRecord, error] {
+			return s.records(ctx, at.row, from, at.sequence)
+		},
 		Definition: func(digest string) ([]byte, error) { return s.definition(ctx, digest) }}
+	if log.Kept, err = s.kept(ctx, id, at.row); err != nil {
+		return nil, err
+	}
 	folded, err := log.Session(programs)
 	if err != nil {
 		return nil, err
@@ -126,7 +131,7 @@ func (s *Store) Load(ctx context.Context, programs *session.Programs, id special
 	if ok && v.session.Sequence == at.sequence { // it is another one than the store has
 		s.sessions.Delete(id)
 	}
-	s.remember(id, cached{at.row, folded})
+	s.remember(id, cached{at.row, folded, log.Progress()})
 	return folded, nil
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
 )
 
@@ -27,6 +26,7 @@ type rebuild struct {
 	*copied
 	programs *session.Programs
 	told     func(done, of int64)
+	again    bool   // it is of a store that was used, and may be: not of a copy that is not finished
 	reads    *audit // another connection
 	tx       pgx.Tx
 
@@ -36,6 +36,13 @@ type rebuild struct {
 	sessions    []sessionRow
 	lessons     []lessonRow
 	exemplars   []exemplarRow
+	beside      []besideRow
+}
+
+// A besideRow is what stands beside the events of a record, where that was not what they say.
+type besideRow struct {
+	place, session, at int64
+	decides            *int
 }
 
 type lessonRow struct {
@@ -56,9 +63,20 @@ func (b *rebuild) run(ctx context.Context) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	b.tallies, b.learned, b.definitions = map[string]*trust.Book{}, map[string]int64{}, map[string][]byte{}
-	return b.s.translate(pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		b.reads = &audit{tx: tx}
-		return b.write(ctx, func(tx pgx.Tx) error { b.tx = tx; return b.all(ctx) })
+	return b.s.translate(b.write(ctx, func(tx pgx.Tx) error {
+		if b.tx = tx; b.again {
+			if err := b.lock(ctx); err != nil {
+				return err
+			}
+		}
+		err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			b.reads = &audit{tx: tx}
+			return b.all(ctx)
+		})
+		if err == nil {
+			err = b.spread(ctx) // for which nobody may read
+		}
+		return err
 	}))
 }
 
@@ -67,7 +85,8 @@ func (b *rebuild) all(ctx context.Context) (err error) {
 	if b.machines, err = machineRows(ctx, b.tx); err != nil {
 		return err
 	}
-	for _, table := range []string{"lessons", "exemplars", "alignment"} {
+	tables := []string{"lessons", "exemplars", "alignment", "ledger_snapshots", "snapshots"}
+	for _, table := range append(tables, quotaTables...) {
 		if _, err := b.tx.Exec(ctx, `DELETE FROM `+table); err != nil {
 			return err
 		}
@@ -161,30 +180,38 @@ type taught struct {
 
 // fold adds the records of a session, and returns what they teach, or what is wrong with one.
 func (b *rebuild) fold(ctx context.Context, f *session.Folder, row *sessionRow) (head session.Hash, list []taught, n int64, problem string, err error) {
-	var place int64
-	var events, hash []byte
-	err = b.reads.each(ctx, `SELECT place, events, hash FROM log WHERE session=$1 ORDER BY first`, []any{&place, &events, &hash}, func() {
-		if n++; problem != "" {
-			return
+	erased := b.reads.erased(ctx, row)
+	for r, err := range b.reads.log(ctx, row.id) {
+		if err != nil {
+			return head, list, n, "", err
 		}
-		text, err := pack.Unpack(nil, events)
-		if err == nil {
-			if want := session.Chain(head, row.ID, text); string(want[:]) != string(hash) {
-				problem = "the hash of a record is wrong: it, or one before it, was altered or removed"
-				return
-			}
-			var decoded []session.Event
-			if decoded, err = f.Add(text); err == nil {
-				copy(head[:], hash)
-				if t, ok := projection.TaughtBy(place, decoded); ok {
-					list = append(list, taught{t, int64(decoded[len(decoded)-1].At)})
-				}
-				return
-			}
+		n++
+		text, problem := proven(&erased, head, &r)
+		if problem != "" {
+			return head, list, n, problem, nil
 		}
-		problem = err.Error()
-	}, row.id)
-	return head, list, n, problem, err
+		decoded, err := f.Add(text)
+		if err != nil {
+			return head, list, n, err.Error(), nil
+		}
+		copy(head[:], r.hash)
+		if t, ok := projection.TaughtBy(r.place, decoded); ok {
+			list = append(list, taught{t, int64(decoded[len(decoded)-1].At)})
+		}
+		b.compare(&r, row.id, b.machines[f.Session().Machine().Name()], decoded)
+	}
+	return head, list, n, "", nil
+}
+
+// compare keeps what should stand beside the events of a record of a machine, if that does not.
+func (b *rebuild) compare(r *logRow, session int64, machine int, events []session.Event) {
+	want := besideRow{place: r.place, session: session, at: int64(events[len(events)-1].At)}
+	if projection.Follow(events).Decides {
+		want.decides = &machine
+	}
+	if same := want.decides == nil && r.decides == nil || want.decides != nil && r.decides != nil && *r.decides == machine; !same || r.at != want.at {
+		b.beside = append(b.beside, want)
+	}
 }
 
 // definition reads a definition. Some are kept.
@@ -214,7 +241,7 @@ func (b *rebuild) teach(machine string, row int64, list []taught) {
 			b.learned[machine]++
 			b.tallies[machine] = b.tallies[machine].With(t.Comparisons...)
 		}
-		if t.Exemplar != "" {
+		if t.State != "" { // its text is empty if it was erased
 			b.exemplars = append(b.exemplars, exemplarRow{t.Place, projection.Exemplar{Machine: machine, State: t.State, Text: t.Exemplar}})
 		}
 		if t.Retracted != "" {
@@ -247,7 +274,10 @@ func (b *rebuild) flush(ctx context.Context) error {
 			return []any{r.place, b.machines[r.Machine], r.State, []byte(r.Text)}
 		})
 	}
-	b.sessions, b.lessons, b.exemplars = b.sessions[:0], b.lessons[:0], b.exemplars[:0]
+	if err == nil {
+		err = send(ctx, b.tx, b.beside, `UPDATE log SET decides=$1, at=$2 WHERE place=$3 AND session=$4`, func(r *besideRow) []any { return []any{r.decides, r.at, r.place, r.session} })
+	}
+	b.sessions, b.lessons, b.exemplars, b.beside = b.sessions[:0], b.lessons[:0], b.exemplars[:0], b.beside[:0]
 	return err
 }
 
@@ -292,7 +322,8 @@ func (b *rebuild) trust(ctx context.Context) error {
 	return err
 }
 
-// sequences sets what numbers are drawn from behind those that were given.
+// sequences sets what numbers are drawn from behind those that were given, and never back: some may be
+// left out on purpose.
 func (b *rebuild) sequences(ctx context.Context) error {
 	for sequence, newest := range map[string]string{
 		"'place'":       `SELECT max(n) FROM (SELECT max(place) FROM log UNION ALL SELECT max(place) FROM roster_log UNION ALL SELECT max(place) FROM archived_records WHERE agents=0) places (n)`,
@@ -300,7 +331,7 @@ func (b *rebuild) sequences(ctx context.Context) error {
 		"pg_get_serial_sequence('sessions', 'id')":  `SELECT max(n) FROM (SELECT max(id) FROM sessions UNION ALL SELECT max(row) FROM archived) ids (n)`,
 		"pg_get_serial_sequence('llm_audit', 'id')": `SELECT max(id) FROM llm_audit`,
 	} {
-		if _, err := b.tx.Exec(ctx, `SELECT setval(`+sequence+`, n) FROM (`+newest+`) newest (n) WHERE n IS NOT NULL`); err != nil {
+		if _, err := b.tx.Exec(ctx, `SELECT setval(`+sequence+`, greatest(n, pg_sequence_last_value(`+sequence+`::regclass))) FROM (`+newest+`) newest (n) WHERE n IS NOT NULL`); err != nil {
 			return err
 		}
 	}

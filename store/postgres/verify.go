@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/internal/fold"
 	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
 	"github.com/dialai/dialai/store/internal/snapshots"
@@ -33,17 +36,19 @@ const (
 	inDefinition store.Kind = "definition" // its text is not that of its digest
 	inArchived   store.Kind = "archived"   // what is kept of sessions whose logs are in another file
 	inAgentLog   store.Kind = "agent_log"  // of a session
+	inAudit      store.Kind = "llm_audit"  // what was left of entries that were erased
 	inRows       store.Kind = "rows"       // what follows from logs and definitions
 )
 
-var kinds = []store.Kind{inLog, inRoster, inDefinition, inArchived, inAgentLog, inRows}
+var kinds = []store.Kind{inLog, inRoster, inDefinition, inArchived, inAgentLog, inAudit, inRows}
 
 // unknown is what no check of a store alone can know.
 var unknown = []string{
 	"whether it, or the end of a log, was set back to an earlier state, or somebody who can write the database wrote all of it anew, hashes included",
-	"whether the audit of models is as it was written: nothing follows from it",
+	"whether the audit of models is as it was written, but for what was erased: nothing follows from it",
 	"whether what was recorded is what services, models and clocks said",
 	"whether pages and indexes are whole: pg_amcheck does",
+	"whether what quotas have counted is what logs say: calls are counted when they end, by the clock of the database",
 }
 
 // Verify checks all that is stored, and changes nothing. told is told now and then how many of how many
@@ -58,13 +63,14 @@ func (s *Store) Verify(ctx context.Context, programs *session.Programs, told fun
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	a := &audit{programs: programs, told: told, found: map[store.Kind]*store.Difference{}, machines: map[int]string{}, definitions: map[string][]byte{},
-		ids: map[int64]string{}, lessons: map[int64]string{}, exemplars: map[int64]projection.Exemplar{}, tallies: map[string]*trust.Book{}, learned: map[string]int64{}, rosters: map[int]int64{}}
+		ids: map[int64]string{}, lessons: map[int64]string{}, exemplars: map[int64]projection.Exemplar{}, tallies: map[string]*trust.Book{}, learned: map[string]int64{}, rosters: map[int]int64{},
+		erasedAgents: map[int64]map[int64]string{}, erasedAudit: map[string][]string{}}
 	if told == nil {
 		a.told = func(int64, int64) {}
 	}
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		a.tx = tx
-		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.readSnapshots, a.checkSessions, a.checkArchived, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs, a.checkSnapshots} {
+		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.readSnapshots, a.readSessionSnapshots, a.checkSessions, a.checkArchived, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs, a.checkAudit, a.checkSnapshots, a.checkSessionSnapshots, a.checkQuotas} {
 			if err := check(ctx); err != nil {
 				return err
 			}
@@ -95,6 +101,10 @@ type audit struct {
 	learned     map[string]int64       // records that taught something, by machine name
 	rosters     map[int]int64          // the last sequence number of each
 	proof       snapshots.Proof
+	kept        map[int64]int64 // at which events snapshots are of sessions whose logs have not come to them yet, by sessions.id
+
+	erasedAgents map[int64]map[int64]string // sums of entries that were erased by seq, by sessions.id
+	erasedAudit  map[string][]string        // sums of entries of the audit of models in their order, by session
 }
 
 // differs keeps a difference if it is the first of its kind.
@@ -112,6 +122,7 @@ func (a *audit) conclude() store.Report {
 	var all []*store.Difference
 	for _, kind := range kinds {
 		if d := a.found[kind]; d != nil {
+			d.Repaired = kind == inRows && !slices.ContainsFunc(all, func(d *store.Difference) bool { return d.Kind != inAgentLog && d.Kind != inAudit })
 			all = append(all, d)
 		}
 	}
@@ -251,13 +262,20 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 	a.ids[row.id] = row.ID
 	var head session.Hash
 	var sequence, place int64
-	var r logRow
 	whole := true
-	err = a.each(ctx, `SELECT place, first, decides, at, events, hash FROM log WHERE session=$1 ORDER BY first`, []any{&r.place, &r.first, &r.decides, &r.at, &r.events, &r.hash}, func() {
-		if records++; !whole {
-			return
+	kept, err := a.readKept(ctx, row)
+	if err != nil {
+		return 0, err
+	}
+	erased := a.erased(ctx, row)
+	for r, err := range a.log(ctx, row.id) {
+		if err != nil {
+			return records, err
 		}
-		problem, events := a.fold(f, row.ID, head, &r)
+		if records++; !whole {
+			continue
+		}
+		problem, events := a.fold(f, &erased, head, &r)
 		switch {
 		case r.first != sequence+1:
 			problem = "it does not follow from the record before: one was removed or altered"
@@ -267,18 +285,19 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		if problem != "" {
 			a.differs(inLog, row.ID, sequence+1, "%s", problem)
 			whole = false
-			return
+			continue
 		}
 		copy(head[:], r.hash)
 		sequence, place = sequence+int64(len(events)), r.place
+		a.holdSnapshot(kept, row.id, sequence, f, head)
 		machine := f.Session().Machine().Name()
-		a.follow(machine, row.ID, &r, events)
+		a.follow(machine, row, &r, events)
 		if watch != nil {
 			a.proof.Record(machine, r.place, watch.Take(), a.lessons[r.place] != "")
 		}
-	}, row.id)
-	if err != nil || !whole {
-		return records, err
+	}
+	if !whole {
+		return records, nil
 	}
 	a.report.Sessions++
 	switch {
@@ -297,31 +316,106 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 	return records, nil
 }
 
+// log yields the records of a session, some at a time: in between the connection is free.
+func (a *audit) log(ctx context.Context, row int64) iter.Seq2[logRow, error] {
+	return func(yield func(logRow, error) bool) {
+		for next, n := int64(0), page; n == page; {
+			rows, _ := a.tx.Query(ctx, `SELECT place, first, decides, at, events, hash FROM log WHERE session=$1 AND first>=$2 ORDER BY first LIMIT $3`, row, next, page) // the error comes with the rows
+			list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r logRow, err error) {
+				return r, row.Scan(&r.place, &r.first, &r.decides, &r.at, &r.events, &r.hash)
+			})
+			if err != nil {
+				yield(logRow{}, err)
+				return
+			}
+			for i := range list {
+				if next = list[i].first + 1; !yield(list[i], nil) {
+					return
+				}
+			}
+			n = len(list)
+		}
+	}
+}
+
+// erased proves the records of a session out of which payloads were taken.
+func (a *audit) erased(ctx context.Context, row *sessionRow) fold.Erased {
+	return fold.Erased{Stream: row.ID, Records: func() iter.Seq2[session.StoredRecord, error] {
+		return func(yield func(session.StoredRecord, error) bool) {
+			for r, err := range a.log(ctx, row.id) {
+				record := r.record()
+				if err == nil {
+					record.Events, err = pack.Unpack(nil, r.events)
+				}
+				if !yield(record, err) {
+					return
+				}
+			}
+		}
+	}}
+}
+
+// record returns a row as a record, with the events as they are stored.
+func (r *logRow) record() session.StoredRecord {
+	record := session.StoredRecord{First: r.first, Events: r.events}
+	copy(record.Hash[:], r.hash)
+	return record
+}
+
 // fold adds a record to a session, and returns what is wrong with it.
-func (a *audit) fold(f *session.Folder, id string, head session.Hash, r *logRow) (problem string, events []session.Event) {
-	text, err := pack.Unpack(nil, r.events)
+func (a *audit) fold(f *session.Folder, erased *fold.Erased, head session.Hash, r *logRow) (problem string, events []session.Event) {
+	text, problem := proven(erased, head, r)
+	if problem != "" {
+		return problem, nil
+	}
+	events, err := f.Add(text)
 	if err != nil {
-		return fmt.Sprintf("it cannot be read: %v", err), nil
-	}
-	if hash := session.Chain(head, id, text); string(r.hash) != string(hash[:]) {
-		return "the hash of its record is wrong: the record was altered", nil
-	}
-	if events, err = f.Add(text); err != nil {
 		return err.Error(), nil
+	}
+	for i := range events {
+		if d, ok := events[i].Data.(*session.Erased); ok {
+			if seq := erased.PutBack(d); seq != 0 {
+				return fmt.Sprintf("the record at event %d was erased, and is as it was before: it was put back", seq), nil
+			}
+		}
 	}
 	return "", events
 }
 
+// proven returns the events of a record behind the one with the hash head, or what is wrong with it.
+func proven(erased *fold.Erased, head session.Hash, r *logRow) (text []byte, problem string) {
+	text, err := pack.Unpack(nil, r.events)
+	if err != nil {
+		return nil, fmt.Sprintf("it cannot be read: %v", err)
+	}
+	record := r.record()
+	if record.Events = text; record.Hash != session.Chain(head, erased.Stream, text) && !erased.Proves(&record) {
+		return nil, "the hash of its record is wrong: the record was altered"
+	}
+	return text, ""
+}
+
 // follow keeps what follows from the events of a record, and compares what stands beside them.
-func (a *audit) follow(machine, id string, r *logRow, events []session.Event) {
+func (a *audit) follow(machine string, row *sessionRow, r *logRow, events []session.Event) {
 	a.report.Records++
 	a.report.Events += len(events)
 	follows := projection.Follow(events)
 	if decides := r.decides != nil && a.machines[*r.decides] == machine; decides != follows.Decides || r.decides != nil && !decides || r.at != int64(events[len(events)-1].At) {
-		a.differs(inRows, id, 0, "what stands beside the record at place %d (decides, at) is not what its events say", r.place)
+		a.differs(inRows, row.ID, 0, "what stands beside the record at place %d (decides, at) is not what its events say", r.place)
 	}
 	if t, ok := projection.TaughtBy(r.place, events); ok {
 		a.teach(machine, &t)
+		a.erasedAudit[row.ID] = append(a.erasedAudit[row.ID], t.Erased...)
+	}
+	for i := range events {
+		if d, ok := events[i].Data.(*session.Erased); ok {
+			for _, one := range d.Agents {
+				if a.erasedAgents[row.id] == nil {
+					a.erasedAgents[row.id] = map[int64]string{}
+				}
+				a.erasedAgents[row.id][one.Seq] = one.Sum
+			}
+		}
 	}
 }
 
@@ -412,7 +506,14 @@ func (a *audit) checkAgentLogs(ctx context.Context) error {
 	var event, hash []byte
 	return a.each(ctx, `SELECT session, seq, event, hash FROM agent_log ORDER BY session, seq`, []any{&row, &seq, &event, &hash}, func() {
 		next[row]++
-		want := session.Chain(heads[row], session.AgentStream(a.ids[row]), event)
+		stream, kept := session.AgentStream(a.ids[row]), session.Hash{}
+		want := session.Chain(heads[row], stream, event)
+		if sum, listed := a.erasedAgents[row][seq]; listed {
+			if copy(kept[:], hash); sum != session.ErasedSum(kept, stream, event) {
+				a.differs(inAgentLog, a.ids[row], seq, "it was erased, and is not what was left")
+			}
+			want = kept
+		}
 		switch e, err := session.DecodeAgentEvent(event); {
 		case seq != next[row]:
 			a.differs(inAgentLog, a.ids[row], next[row], "it does not follow from the entry before: one was removed")
@@ -426,4 +527,30 @@ func (a *audit) checkAgentLogs(ctx context.Context) error {
 		copy(want[:], hash)
 		heads[row], next[row] = want, seq
 	})
+}
+
+// checkAudit holds what was left of erased entries of the audit of models to what events erased say.
+func (a *audit) checkAudit(ctx context.Context) error {
+	sums := maps.Clone(a.erasedAudit)
+	var id int64
+	var of string
+	var entry, hash []byte
+	err := a.each(ctx, `SELECT id, session_id, entry, hash FROM llm_audit WHERE hash IS NOT NULL ORDER BY id`, []any{&id, &of, &entry, &hash}, func() {
+		var kept session.Hash
+		copy(kept[:], hash)
+		if list := sums[of]; len(list) > 0 && list[0] == session.ErasedSum(kept, of, entry) {
+			sums[of] = list[1:]
+		} else {
+			a.differs(inAudit, "llm_audit", 0, "entry %d was erased, and is not what was left", id)
+		}
+	})
+	if err != nil || a.broken { // else a log that could not be read says what was erased
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(sums)) {
+		if len(sums[id]) > 0 {
+			a.differs(inAudit, "llm_audit", 0, "an entry of session %s was erased, and is as it was before, or gone", id)
+		}
+	}
+	return nil
 }

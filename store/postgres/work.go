@@ -83,7 +83,7 @@ func (s *Store) Join(ctx context.Context) (session.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := query(ctx, s, pgx.RowTo[int64], `UPDATE owners SET works=true WHERE name=$1 RETURNING id`, owner.Name())
+	ids, err := query(ctx, s, pgx.RowTo[int64], `UPDATE owners SET works=true, skew_msec=$2 WHERE name=$1 RETURNING id`, owner.Name(), s.Skew().Milliseconds())
 	if err == nil && len(ids) == 0 {
 		err = session.ErrOwnerLost
 	}
@@ -155,11 +155,20 @@ func (w *worker) News() <-chan struct{} { return w.news }
 // Lost implements [session.Worker].
 func (w *worker) Lost() <-chan struct{} { return w.alive.Done() }
 
-// send runs f with the connection of the worker, twice if it breaks. w.sending is held.
-func (w *worker) send(ctx context.Context, f func(context.Context, *pgx.Conn) error) (err error) {
+// send runs f with the connection of the worker, twice if it breaks; it ends with ErrOwnerLost once the worker is
+// lost. w.sending is held.
+func (w *worker) send(ctx context.Context, f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, workWithin)
 	defer cancel()
 	defer context.AfterFunc(w.alive, cancel)()
+	err := w.sendIt(ctx, f)
+	if err != nil && w.alive.Err() != nil {
+		return session.ErrOwnerLost
+	}
+	return err
+}
+
+func (w *worker) sendIt(ctx context.Context, f func(context.Context, *pgx.Conn) error) (err error) {
 	for range 2 {
 		if w.conn == nil || w.conn.IsClosed() {
 			if w.conn, err = w.s.connect(ctx); err != nil {
@@ -363,6 +372,9 @@ func (w *worker) Release(ctx context.Context, releases ...session.Release) error
 		_, err := conn.Exec(ctx, released, w.id, rows, fences, after, failed, undriven, w.s.options.hurried(time.Second), mostFailures)
 		return err
 	})
+	if errors.Is(err, session.ErrOwnerLost) {
+		return nil // they are leased no more
+	}
 	if anyReady && err == nil {
 		w.s.wakes.ready()
 	}
@@ -427,6 +439,9 @@ func (w *worker) reap(ctx context.Context) error {
 		tag, err = conn.Exec(ctx, `WITH s AS (SELECT session FROM work WHERE owner=$1 AND session<>ALL($2::bigint[]) ORDER BY session FOR UPDATE SKIP LOCKED)
 			UPDATE work w SET owner=NULL, ready_at=now() FROM s WHERE w.session=s.session`, w.id, mine)
 		freed += tag.RowsAffected()
+		if err == nil {
+			_, err = conn.Exec(ctx, `UPDATE owners SET skew_msec=$2 WHERE id=$1 AND abs(skew_msec-$2)>100`, w.id, w.s.Skew().Milliseconds())
+		}
 		return err
 	})
 	if freed > 0 {
@@ -480,21 +495,21 @@ func (w *worker) hangUp(ctx context.Context) {
 func (s *Store) Workers(ctx context.Context) ([]session.WorkerInfo, error) {
 	return query(ctx, s, func(row pgx.CollectableRow) (w session.WorkerInfo, err error) {
 		var until time.Time
-		err = row.Scan(&w.Name, &w.About, &until, &w.Leases)
+		err = row.Scan(&w.Name, &w.About, &until, &w.Leases, &w.SkewMsec)
 		w.Until = specialist.TimeOf(until)
 		return w, err
-	}, `SELECT o.name, o.about, o.until, (SELECT count(*) FROM work w WHERE w.owner=o.id) FROM owners o WHERE o.works AND o.until>now() ORDER BY o.id`)
+	}, `SELECT o.name, o.about, o.until, (SELECT count(*) FROM work w WHERE w.owner=o.id), o.skew_msec FROM owners o WHERE o.works AND o.until>now() ORDER BY o.id`)
 }
 
 // Quarantined implements [session.WorkStore].
-func (s *Store) Quarantined(ctx context.Context) ([]session.Quarantined, error) {
+func (s *Store) Quarantined(ctx context.Context, limit int) ([]session.Quarantined, error) {
 	return query(ctx, s, func(row pgx.CollectableRow) (q session.Quarantined, err error) {
 		var reason []byte
 		err = row.Scan((*[16]byte)(&q.Session), &q.MachineName, &reason, &q.Failures, &q.Crashes)
 		q.Reason = string(reason)
 		return q, err
 	}, `SELECT s.session_id, m.machine_name, w.quarantined, w.failures, w.crashes FROM work w JOIN sessions s ON s.id=w.session JOIN machines m ON m.id=s.machine
-		WHERE w.quarantined IS NOT NULL ORDER BY w.session`)
+		WHERE w.quarantined IS NOT NULL ORDER BY w.session LIMIT nullif($1, 0)`, limit)
 }
 
 // Free implements [session.WorkStore].

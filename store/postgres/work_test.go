@@ -115,7 +115,7 @@ func TestReaped(t *testing.T) {
 	}
 	quarantined := func(want int) {
 		t.Helper()
-		list, err := s.Quarantined(t.Context())
+		list, err := s.Quarantined(t.Context(), 1)
 		if err != nil || len(list) != want || want == 1 && (list[0].Session != id || list[0].Crashes != 3 || list[0].Reason == "") {
 			t.Fatalf("quarantined are %+v (%v), want %d", list, err, want)
 		}
@@ -202,7 +202,7 @@ func TestFailures(t *testing.T) {
 		}
 		exec(t, address, `UPDATE dialai.work SET ready_at=now()`)
 	}
-	list, err := s.Quarantined(t.Context())
+	list, err := s.Quarantined(t.Context(), 0)
 	if err != nil || len(list) != 1 || list[0].Reason != reason || list[0].Failures != 8 {
 		t.Errorf("quarantined are %+v (%v)", list, err)
 	}

@@ -23,6 +23,9 @@ type Maker struct {
 	Open func(t *testing.T) session.Store
 	// Durable says that Open makes a new store over old data.
 	Durable bool
+	// Snapshot returns up to which event of a session a snapshot is kept of it, once all are made for
+	// which it was time; 0 if none is. It is nil for a store that makes none.
+	Snapshot func(t testing.TB, s session.Store, id specialist.SessionID) int64
 }
 
 // Run runs the suite. make is called for every test.
@@ -49,6 +52,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"exemplars newest N", testExemplars},
 		{"lessons in commit order", testLessons},
 		{"snapshots of the ledger", testLedgerSnapshots},
+		{"snapshots of sessions", testSessionSnapshots},
 		{"reviews", testReviews},
 		{"rulings taken back", testRetracted},
 		{"adoptions", testAdoptions},
@@ -65,6 +69,12 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"sessions handed out by timer", testWorkTimer},
 		{"news of sessions to hand out", testWorkNews},
 		{"watch", testWatch},
+		{"quotas: waves", testQuotaWaves},
+		{"quotas: how calls end", testQuotaEnds},
+		{"quotas: units", testQuotaUnits},
+		{"quotas: sessions", testQuotaSessions},
+		{"quotas: the past", testQuotaPast},
+		{"quotas: many processes", testQuotaOfMany},
 		{"secret", testSecret},
 		{"audit", testAudit},
 		{"agent log", testAgentLog},

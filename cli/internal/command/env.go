@@ -99,7 +99,7 @@ func (a *App) StorePath() (string, error) { return a.PathOf(a.Flags.Store) }
 func (a *App) PathOf(name string) (string, error) {
 	path, address, err := a.PlaceOf(name)
 	if err == nil && address != "" {
-		err = Hinted(Usage("this needs a store in a file, and the one named is in Postgres"), "commands that run, read and serve sessions, keys, webhooks, store verify and migrate take one; name a file with --store PATH for this")
+		err = Hinted(Usage("this needs a store in a file, and the one named is in Postgres"), "name the file with --store PATH")
 	}
 	return path, err
 }

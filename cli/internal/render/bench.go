@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/dialai/dialai/internal/lab/trial"
@@ -27,6 +28,9 @@ func (st Style) Bench(out io.Writer, r trial.Report, d *trial.Data) error {
 	if st.JSON {
 		return errors.Join(Lines(out, r.Accuracies), Lines(out, r.Sequentials), Lines(out, r.Streams))
 	}
+	if st.Quiet {
+		return bestOf(out, r)
+	}
 	fmt.Fprintf(out, "%d questions, %d workers, %d options, %d states\n\n", len(d.Questions), len(d.Workers), len(d.Classes), len(d.States))
 	err := table(out, []string{"HUMANS", "STRATEGY", "ACCURACY", "SD", "LOG-LOSS", "ECE", "SURE", "WRONG"}, r.Accuracies, func(s trial.Accuracy) []string {
 		return []string{strconv.Itoa(s.N), s.Strategy, three(s.Accuracy), three(s.SD), three(s.LogLoss), three(s.ECE), percent(s.Coverage95), three(s.Error95)}
@@ -43,6 +47,25 @@ func (st Style) Bench(out io.Writer, r trial.Report, d *trial.Data) error {
 		err = table(out, []string{"STRATEGY", "HUMANS ASKED", "SECOND HALF", "ERROR", "RUNS ABOVE"}, r.Streams, func(s trial.Stream) []string {
 			return []string{s.Strategy, percent(s.HumansAsked), percent(s.HumansAskedSecondHalf), three(s.AutoError), fmt.Sprintf("%d of %d", s.RunsAboveEps, s.Runs)}
 		})
+		fmt.Fprintf(out, "RUNS ABOVE counts the runs, each in an order of its own, in which more than %v of the\nautomatic decisions were wrong, and by more than chance (95 %% lower bound of the error).\n", r.Streams[0].Eps)
+	}
+	return err
+}
+
+// bestOf prints for each number of human decisions the most accurate strategy, of equals the
+// first.
+func bestOf(out io.Writer, r trial.Report) (err error) {
+	best := []trial.Accuracy{}
+	for _, a := range r.Accuracies {
+		i := slices.IndexFunc(best, func(b trial.Accuracy) bool { return b.N == a.N })
+		if i < 0 {
+			best = append(best, a)
+		} else if a.Accuracy > best[i].Accuracy {
+			best[i] = a
+		}
+	}
+	for _, a := range best {
+		_, err = fmt.Fprintf(out, "%d %s %s\n", a.N, a.Strategy, three(a.Accuracy))
 	}
 	return err
 }

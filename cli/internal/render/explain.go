@@ -17,8 +17,8 @@ import (
 // what the round was, the votes with what each counted, who did not answer, the verdict
 // and its rule, how bayes came to its probabilities, guards, the human, reviews, and
 // what would have changed the verdict. What is not there is left out. JSON has
-// everything; this text has what fits a page, and with --verbose every expert of the
-// mixture.
+// everything; this text says it in words, and with --verbose adds the figures behind them,
+// every expert of the mixture, and what each symbol means (explain_words.go).
 
 // A teller writes an explanation for people. It knows nothing but the data.
 type teller struct {
@@ -191,6 +191,10 @@ func alignmentFrom(v *explain.Vote) string {
 
 // weighted tells the votes as bayes counted them.
 func (t *teller) weighted(j *trust.Judgement) {
+	if !t.verbose {
+		t.spoken(j)
+		return
+	}
 	rows := [][]string{{"SPECIALIST", "PROPOSED", "TRUST", "WEIGHT", "COUNTS", "AGREED WITH HUMANS"}}
 	for i := range t.e.Votes {
 		v := &t.e.Votes[i]
@@ -204,7 +208,9 @@ func (t *teller) weighted(j *trust.Judgement) {
 	}
 	t.table(rows)
 	t.origins()
-	t.line("  Weight is log-odds: 0 says nothing, below 0 counts against. These %s are worth %s independent ones.", Plural(len(j.Votes), "vote"), j.NEff.Text2())
+	t.line("  Trust is the probability of agreeing with a human. Weight is its log-odds: 0 says nothing, below 0 counts against.")
+	t.line("  Counts is the share of the weight that is left where specialists err together, as much as the number behind each says.")
+	t.line("  These %s are worth %s independent ones.", Plural(len(j.Votes), "vote"), j.NEff.Text2())
 }
 
 // mostOrigins is how many states are named for a vote; JSON has them all.
@@ -307,12 +313,12 @@ func (t *teller) judgement() {
 	j := t.e.Verdict.Judgement
 	t.line("\nHow probable each choice is to be a human's:")
 	for i, o := range j.Options {
-		t.line("  %s: %s, before the votes %s", Clean(o), at(j.P, i), at(j.Prior, i))
+		t.line("  %s: %s, before anybody had spoken %s", Clean(o), likely(j.P, i), likely(j.Prior, i))
 	}
 	if t.verbose {
 		t.mixture(j)
 	} else if len(j.Experts) > 0 {
-		t.line("  Mixed of %d ways to count the votes; --verbose shows each.", len(j.Experts))
+		t.line("  Made of %d ways to count the votes; --verbose shows each.", len(j.Experts))
 	}
 	t.risk(j)
 }
@@ -320,7 +326,8 @@ func (t *teller) judgement() {
 // ways says what the names of the experts stand for.
 var ways = map[string]string{
 	"V": "votes counted alike", "L4": "votes weighed by trust, which soon goes by the state's own record",
-	"L16": "votes weighed by trust, which leans longer on other states", "C": "which choice each specialist takes for which", "S": "weights fitted to this machine's decisions",
+	"L16": "votes weighed by trust, which leans longer on other states", "C": "which choice each specialist takes for which", "W": "votes weighed by alignment, as alignmentMargin does", "S": "weights fitted to this machine's decisions",
+	"O": "votes weighed by trust, learned from rounds without a human's word, too", "D": "which choice each specialist takes for which, learned from these, too",
 }
 
 // mixture tells what each expert of the mixture says.
@@ -349,7 +356,8 @@ func (t *teller) mixture(j *trust.Judgement) {
 	for _, e := range j.Experts {
 		t.line("  %s: %s", e.Name, ways[e.Name])
 	}
-	t.line("  P is their mixture by share; a temperature below 1 makes a way less sure of itself.")
+	t.line("  P is the probability that a human chooses it, their mixture by share; prior is P before the votes.")
+	t.line("  A temperature below 1 makes a way less sure of itself.")
 }
 
 func at(list []exact.Billionths, i int) string {
@@ -357,17 +365,6 @@ func at(list []exact.Billionths, i int) string {
 		return ""
 	}
 	return fmt.Sprintf("%.3f", list[i].Float())
-}
-
-func (t *teller) risk(j *trust.Judgement) {
-	t.line("  Learned from %s of this machine.", Plural(int(j.N), "human decision"))
-	switch r := j.Risk; {
-	case r == nil && j.Threshold != nil:
-		t.line("  A threshold of %s; no promise goes with it.", *j.Threshold)
-	case r != nil:
-		tau := Either(r.Tau > 0, fmt.Sprintf("a probability from %s decides", r.Tau), "no probability decides yet")
-		t.line("  Promise: at most %s of the automatic decisions wrong, with confidence %s: %s, %s.", r.Promise.MaxError, r.Promise.Confidence, r.State, tau)
-	}
 }
 
 func (t *teller) guards() {
@@ -423,7 +420,7 @@ func (t *teller) engineView(r *explain.Ruling) string {
 	case r.Decides:
 		return fmt.Sprintf("The engine would have decided %s.", r.Pick)
 	}
-	p := When(r.P > 0, fmt.Sprintf(", with probability %.3f", r.P.Float()))
+	p := When(r.P > 0, ", with probability "+share(r.P))
 	return fmt.Sprintf("The engine leaned %s%s, but not enough to decide alone.", Either(*r.Agreed, "the same way", "towards "+r.Pick), p)
 }
 

@@ -55,7 +55,7 @@ func (t *teller) outcomeIf(w explain.WhatIf) string {
 	detail, alone := "", w.Instead == "" && len(t.e.Votes) == 1
 	switch {
 	case w.P != nil:
-		detail = fmt.Sprintf(", %s has probability %.3f", w.Pick, w.P.Float())
+		detail = fmt.Sprintf(", %s has probability %s", w.Pick, share(*w.P))
 	case w.Margin != nil:
 		detail = ", margin " + w.Margin.Text2()
 	}
@@ -79,6 +79,8 @@ func (t *teller) distance(d *explain.Distance) {
 	case d.Measure == explain.ByOutcomes:
 		t.line("  %s more: bayes decides nothing before there are %d.", Plural(int(d.Missing/exact.One), "human decision"), d.Needs/exact.One)
 	case d.Measure == explain.ByWeight:
+	case d.Measure == explain.ByProbability && !t.verbose:
+		t.line("  %s", probabilityText(d))
 	case d.Missing > 0:
 		t.line("  A %s higher by %s: it is %s, and %s decides.", d.Measure, d.Missing, d.Has, d.Needs)
 	case d.Measure == explain.ByProbability && d.To != "":
@@ -91,6 +93,18 @@ func (t *teller) distance(d *explain.Distance) {
 	}
 	to, more := Either(d.To != "", d.To+" is decided", "a human decides"), Either(*d.Weight <= 1, "Any further alignment", fmt.Sprintf("Further alignment of %s", *d.Weight))
 	t.line("  %s behind %s (a human's vote is 1): %s", more, Clean(d.For), Clean(to))
+}
+
+// probabilityText says what other probability would have changed the outcome.
+func probabilityText(d *explain.Distance) string {
+	is := fmt.Sprintf("it is %s.", share(d.Has))
+	switch {
+	case d.Missing > 0:
+		return fmt.Sprintf("A probability of %s or more, for which no human is needed: %s", share(d.Needs), is)
+	case d.To != "":
+		return fmt.Sprintf("A probability below %s, where %s leads: %s", share(d.Needs), Clean(d.To), is)
+	}
+	return fmt.Sprintf("A probability below %s, where a human decides: %s", share(d.Needs), is)
 }
 
 // stageOf says how far the state had come.

@@ -39,7 +39,7 @@ func (st Style) Metrics(out io.Writer, m *report.Metrics) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "Alignment is what a vote weighs under alignmentMargin: a lower bound of how often it agrees\nwith humans. %s shows trust, the probability that bayes counts with.\n", st.Command("trust list", []string{m.MachineName}))
+		fmt.Fprintf(out, "Alignment is what a vote weighs under alignmentMargin: a lower bound of how often it agrees\nwith humans. Share is how many of its proposals were decided so, by whomever; nothing is\nweighed by it. %s shows trust, the probability that bayes counts with.\n", st.Command("trust list", []string{m.MachineName}))
 	}
 	if err := printStates(out, m.States); err != nil {
 		return err

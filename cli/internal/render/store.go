@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/dialai/dialai/api"
 	"github.com/dialai/dialai/store"
@@ -17,7 +18,20 @@ func (st Style) StoreStatus(w io.Writer, s api.Store) error {
 	case st.Quiet:
 		return nil
 	}
-	return Table(w, [][]string{{"Kind:", s.Kind}, {"Tables:", fmt.Sprintf("version %d", s.Schema)}, {"Records:", fmt.Sprint(s.Place)}, {"Size:", Plural(int(s.SizeBytes), "byte")}})
+	rows := [][]string{{"Kind:", s.Kind}, {"Tables:", fmt.Sprintf("version %d", s.Schema)}, {"Newest record:", fmt.Sprintf("place %d, epoch %s", s.Place, s.Epoch)}, {"Size:", Plural(int(s.SizeBytes), "byte")},
+		{"Sessions:", fmt.Sprintf("%d running, %d waiting for a human", s.Running, s.NeedsHuman)}}
+	if k := s.Work; k != nil {
+		ready := fmt.Sprint(k.Ready) + When(k.Ready > 0, fmt.Sprintf(" of %s, the first for %s", Plural(k.Lanes, "machine"), seconds(k.OldestReadySeconds)))
+		rows = append(rows, []string{"Workers:", fmt.Sprintf("%d, which have %s", k.Workers, Plural(k.Leased, "session"))},
+			[]string{"Ready for one:", ready}, []string{"Quarantined:", fmt.Sprint(k.Quarantined) + When(k.Quarantined > 0, " (dialai sessions --quarantined)")},
+			[]string{"Log:", Plural(k.Partitions, "partition")}, []string{"Writing longest:", seconds(k.WritingSeconds)})
+	}
+	return Table(w, rows)
+}
+
+// seconds is a time as people read it.
+func seconds(s float64) string {
+	return (time.Duration(s*1000) * time.Millisecond).Round(time.Second).String()
 }
 
 // Report prints a report but for its difference, which is the error. What stands in

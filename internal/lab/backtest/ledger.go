@@ -3,6 +3,7 @@ package backtest
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/dialai/dialai/internal/trust"
 )
@@ -96,6 +97,12 @@ func (f *fold) adapt(x *trust.Lesson) bool {
 	}
 	if x.Retracts != nil {
 		return f.takenBack(x)
+	}
+	if u := x.Unruled; u != nil && !early {
+		copied := *u
+		copied.Proposals = slices.DeleteFunc(slices.Clone(u.Proposals), func(p trust.UnruledProposal) bool { return !f.Policy.keeps(p.SpecialistID) })
+		x.Unruled = &copied
+		return len(copied.Proposals) > 1
 	}
 	if x.Outcome == nil {
 		return x.Adoption == nil // what was adopted is of another policy, or of these rounds

@@ -103,7 +103,7 @@ func ParsePanel(section []byte, m *machine.Machine) (Panel, []machine.Problem) {
 	slices.SortStableFunc(p.Drift, func(a, b Drift) int { return a.Round - b.Round })
 	p.Arbiter = d.arbiter(top["arbiter"])
 	if raw := top["machine"]; raw != nil {
-		p.Machine = d.object(raw, "/machine", "consensusThreshold", "requireTrust", "risk", "solicit", "collapse", "audit", "secondHuman", "optionOrder", "stacking")
+		p.Machine = d.object(raw, "/machine", "consensusThreshold", "requireTrust", "risk", "solicit", "collapse", "audit", "secondHuman", "optionOrder", "stacking", "learnFrom")
 	}
 	d.unique(&p)
 	return p, d.problems

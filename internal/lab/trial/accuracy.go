@@ -45,7 +45,17 @@ type Accuracy struct {
 	// AccuracySequential is the accuracy with Votes only, where these are fewer than
 	// all; nil for strategies that ask everyone. Accuracy is always that with all votes.
 	AccuracySequential *float64 `json:"accuracySequential,omitempty"`
+	// Bins are those of the calibration error, over all splits; Risks what is wrong among
+	// the surest questions, from twenty to all. Charts are drawn of them.
+	Bins  []Bin  `json:"-"`
+	Risks []Risk `json:"-"`
 }
+
+// A Bin are claims whose largest P is about the same.
+type Bin struct{ N, P, Right float64 } // how many claims; means of P and of being right
+
+// A Risk says how often the surest claims are wrong.
+type Risk struct{ Coverage, Error float64 } // share of the questions, and of these wrong
 
 // bins of the calibration error.
 const bins = 10
@@ -54,7 +64,12 @@ const bins = 10
 type score struct {
 	n, right, loss, sure, wrong, votes, cost float64
 	bin                                      [bins]struct{ n, right, p float64 }
+	steps                                    [steps]struct{ n, right float32 }
 }
+
+// steps are how finely claims are told apart by how sure they are: sixteen for each halving
+// of what is left to 1.
+const steps = 16 * 30
 
 func (s *score) add(c Claim, truth int) {
 	top, right := slices.Max(c.P), credit(c.P, truth)
@@ -67,6 +82,8 @@ func (s *score) add(c Claim, truth int) {
 	}
 	b := &s.bin[min(bins-1, int(top*bins))]
 	b.n, b.right, b.p = b.n+1, b.right+right, b.p+top
+	step := &s.steps[min(steps-1, int(-16*math.Log2(math.Max(1e-9, 1-top))))]
+	step.n, step.right = step.n+1, step.right+float32(right)
 }
 
 func (s *score) ece() float64 {
@@ -113,6 +130,16 @@ func Untested(d *Data, o Options) (list []int) {
 	return list
 }
 
+// Most returns the largest number of decisions that can be learned from: as many questions
+// are in every split, and one is left to test.
+func Most(d *Data, o Options) int {
+	most := len(d.Questions) - 1
+	for _, s := range d.splits(o.Splits, o.Seed) {
+		most = min(most, len(s))
+	}
+	return most
+}
+
 // fits reports whether every split has n questions to learn from and the data one
 // more to test.
 func fits(d *Data, splits [][]int, n int) bool {
@@ -146,7 +173,8 @@ func summary(j job, scores []score) Accuracy {
 	a := Accuracy{Kind: "accuracy", Strategy: j.name, N: j.n}
 	var all score
 	var mean, square float64
-	for _, s := range scores {
+	for i := range scores {
+		s := &scores[i]
 		acc := s.right / s.n
 		mean, square = mean+acc, square+acc*acc
 		a.ECE += s.ece()
@@ -163,5 +191,33 @@ func summary(j job, scores []score) Accuracy {
 		a.Error95 = all.wrong / all.sure
 	}
 	a.Votes, a.Cost = all.votes/all.n, all.cost/all.n
+	a.curves(scores, all.n)
 	return a
+}
+
+// fewest is of how many claims a share says something.
+const fewest = 20
+
+// curves fills in what charts are drawn of. of is the number of all claims.
+func (a *Accuracy) curves(scores []score, of float64) {
+	for i := range bins {
+		var b Bin
+		for k := range scores {
+			from := &scores[k].bin[i]
+			b.N, b.P, b.Right = b.N+from.n, b.P+from.p, b.Right+from.right
+		}
+		if b.N > 0 {
+			a.Bins = append(a.Bins, Bin{b.N, b.P / b.N, b.Right / b.N})
+		}
+	}
+	var n, right float64
+	for i := steps - 1; i >= 0; i-- {
+		before := n
+		for k := range scores {
+			n, right = n+float64(scores[k].steps[i].n), right+float64(scores[k].steps[i].right)
+		}
+		if n > before && n >= fewest {
+			a.Risks = append(a.Risks, Risk{n / of, 1 - right/n})
+		}
+	}
 }

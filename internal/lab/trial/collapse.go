@@ -51,7 +51,7 @@ func ReadMarks(dir fs.FS, without []string) (*Marks, error) {
 	states, seen, left := map[string]int{}, map[string]bool{}, map[string]bool{}
 	err = rows(dir, CorrectFile, append([]string{"question", "state"}, models...), func(l row) error {
 		if seen[l.fields[0]] {
-			return l.bad("question %q is listed twice", l.fields[0])
+			return l.bad(0, "question %q is listed twice: leave one of the two rows out", l.fields[0])
 		}
 		seen[strings.Clone(l.fields[0])] = true
 		if slices.Contains(without, l.fields[1]) {
@@ -61,7 +61,7 @@ func ReadMarks(dir fs.FS, without []string) (*Marks, error) {
 		mark := Mark{State: index(states, &m.States, l.fields[1])}
 		for i, v := range l.fields[2:] {
 			if v != "0" && v != "1" {
-				return l.bad("%s is %q: write 1 for right, 0 for wrong", models[i], v)
+				return l.bad(i+2, "%s is %q: write 1 for right, 0 for wrong", models[i], v)
 			}
 			mark.Right = append(mark.Right, v == "1")
 		}
@@ -77,7 +77,7 @@ func ReadMarks(dir fs.FS, without []string) (*Marks, error) {
 		}
 	}
 	if len(m.Questions) == 0 {
-		return nil, fmt.Errorf("%w: %s:1: there is no question", ErrData, CorrectFile)
+		return nil, fmt.Errorf("%w: %s:1:1: there is no question after the header: write one a line", ErrData, CorrectFile)
 	}
 	return m, nil
 }
@@ -96,7 +96,7 @@ func columnsOfMarks(dir fs.FS) ([]string, error) {
 		}
 	}
 	if len(models) == 0 {
-		return nil, fmt.Errorf("%w: %s:1: no column of a model: question,state and then one column for each", ErrData, CorrectFile)
+		return nil, fmt.Errorf("%w: %s:1:1: no column of a model: question,state and then one column for each", ErrData, CorrectFile)
 	}
 	return models, nil
 }
@@ -203,7 +203,7 @@ const MostRuns = 1000
 func (o Options) Check() error {
 	for i, s := range o.Strategies {
 		if newStrategy(s) == nil {
-			return fmt.Errorf("%w %q: there are %s", ErrUnknown, s, strings.Join(Strategies(), ", "))
+			return fmt.Errorf("%w %q: there are %s", ErrUnknown, s, strings.Join(slices.Concat(Strategies(), Others()), ", "))
 		}
 		if slices.Contains(o.Strategies[:i], s) {
 			return fmt.Errorf("strategy %q is named twice: name it once", s)

@@ -2,6 +2,9 @@ package trial
 
 import "math"
 
+// emRounds is how often guesses and counts follow each other in semi and oneCoin.
+const emRounds = 40
+
 // confusion believes a confusion matrix of each worker in each state. With rounds
 // it learns from questions without truth too, by expectation-maximisation (Dawid,
 // Skene 1979), those of the gold held to it.
@@ -109,3 +112,33 @@ func (s *confusion) believe(q *Question) []float64 {
 }
 
 func (s *confusion) judge(q *Question) Claim { return claim(s.believe(q)) }
+
+// oneCoin believes one reliability of each worker, and learns it from questions without
+// truth too, those of the gold held to it: what logodds believes, made again with the
+// answers that are expected to be right.
+type oneCoin struct {
+	rounds int
+	logodds
+}
+
+func (s *oneCoin) learn(d *Data, gold []int) {
+	s.logodds.learn(d, gold)
+	known := make([]bool, len(d.Questions))
+	for _, i := range gold {
+		known[i] = true
+	}
+	for range s.rounds {
+		right, n := make([]float64, len(d.Workers)), make([]float64, len(d.Workers))
+		for i := range d.Questions {
+			q := &d.Questions[i]
+			belief := certainty(s.k, q.Truth)
+			if !known[i] {
+				belief = s.judge(q).P
+			}
+			for _, a := range q.Answers {
+				right[a.Worker], n[a.Worker] = right[a.Worker]+belief[a.Class], n[a.Worker]+1
+			}
+		}
+		s.believe(right, n)
+	}
+}

@@ -28,6 +28,8 @@ type Data struct {
 	Splits [][]int
 	// Ignored counts answers to questions without a known truth.
 	Ignored int
+	// Warnings say what is probably not meant in the files, each with a place.
+	Warnings []string
 }
 
 // A Worker is one who answers.
@@ -115,7 +117,7 @@ func (d *Data) question(q *Question) trust.Question {
 // outcome returns the question once a human has answered it.
 func (d *Data) outcome(q *Question) trust.Outcome {
 	o := trust.Outcome{
-		Machine: Machine, State: d.States[q.State], Options: d.Classes, Truth: d.Classes[q.Truth],
+		Round: q.ID, Machine: Machine, State: d.States[q.State], Options: d.Classes, Truth: d.Classes[q.Truth],
 		Source: trust.Forced, Blind: true, Proposals: make([]trust.OutcomeProposal, len(q.Answers)),
 	}
 	for i, v := range q.Answers {
@@ -123,6 +125,13 @@ func (d *Data) outcome(q *Question) trust.Outcome {
 		o.Proposals[i] = trust.OutcomeProposal{SpecialistID: w.ID, Model: w.Model, OptionOrder: w.Order, Transition: d.Classes[v.Class], Cost: d.price(v)}
 	}
 	return o
+}
+
+// unruled returns the question as a round that no human has decided; nil if too few have
+// answered.
+func (d *Data) unruled(q *Question) *trust.Unruled {
+	o := d.outcome(q)
+	return trust.UnruledOf(o.Round, o.Machine, o.State, o.Options, o.Proposals)
 }
 
 // price returns what an answer costs, as money: a cost of 1 is a thousandth of a

@@ -1,8 +1,10 @@
 package trial_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/dialai/dialai/internal/lab/trial"
@@ -15,6 +17,7 @@ type group struct {
 	right float64   // probability of the truth, if bias is nil
 	copy  float64   // probability of saying what the whole group says
 	bias  []float64 // probability of each answer whatever the truth, if it is a spammer
+	rate  float64   // how much likelier than others to be asked, where not everybody is; 0 is 1
 }
 
 // A panel makes data. Per question each group draws one common fate, which each of
@@ -78,7 +81,7 @@ func (p panel) data(seed string) *trial.Data {
 		if p.answers > 0 {
 			asked = p.answers
 		}
-		for _, w := range d.Perm(len(of))[:asked] {
+		for _, w := range draw(d, of)[:asked] {
 			g := of[w]
 			j := len(firsts) - 1
 			for firsts[j] > w {
@@ -95,6 +98,20 @@ func (p panel) data(seed string) *trial.Data {
 		data.Questions = append(data.Questions, q)
 	}
 	return data
+}
+
+// draw returns the workers in a random order, those of a high rate rather at its beginning.
+func draw(d *trust.Draw, of []group) []int {
+	order := d.Perm(len(of))
+	if !slices.ContainsFunc(of, func(g group) bool { return g.rate > 0 }) {
+		return order
+	}
+	wait := make([]float64, len(of))
+	for i, g := range of {
+		wait[i] = -math.Log(1-d.Float()) / cmp.Or(g.rate, 1)
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(wait[a], wait[b]) })
+	return order
 }
 
 func sortedKeys(m map[string]any) string { return fmt.Sprint(slices.Sorted(maps.Keys(m))) }

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/csv"
 	"errors"
@@ -20,11 +21,12 @@ import (
 // in byte order and answers in the order of workers, so that the order of rows decides
 // nothing.
 //
-// What is wrong is reported with its file and line (ErrData); strings are cloned, since
-// rows share their memory.
+// What is wrong is reported with its file, line and column (ErrData). What is probably not
+// meant, but can be measured, is a warning: how often it was found, and where first. Strings
+// are cloned, since rows share their memory.
 
 // ErrData is wrapped by every error about what a file says. The text names the
-// file and the line.
+// file, the line and, in bytes from 1, the column.
 var ErrData = errors.New("bad data")
 
 // The files of a directory of data.
@@ -44,12 +46,16 @@ const (
 // A row is one line of a file, by column.
 type row struct {
 	file   string
-	line   int
 	fields []string
+	at     [][2]int // line and column of each field
 }
 
-func (r row) bad(format string, args ...any) error {
-	return fmt.Errorf("%w: %s:%d: %s", ErrData, r.file, r.line, fmt.Sprintf(format, args...))
+// place returns where the i-th field stands.
+func (r row) place(i int) string { return fmt.Sprintf("%s:%d:%d", r.file, r.at[i][0], r.at[i][1]) }
+
+// bad is an error about the i-th field.
+func (r row) bad(i int, format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", ErrData, r.place(i), fmt.Sprintf(format, args...))
 }
 
 // rows calls each with the lines of a file, in order. The header has to name the
@@ -61,27 +67,33 @@ func rows(dir fs.FS, file string, columns []string, each func(r row) error) erro
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	c := csv.NewReader(f)
-	c.FieldsPerRecord, c.ReuseRecord, c.LazyQuotes = -1, true, true
+	text := bufio.NewReader(f)
+	if mark, _ := text.Peek(3); string(mark) == "\ufeff" {
+		_, _ = text.Discard(3)
+	}
+	c := csv.NewReader(text)
+	c.FieldsPerRecord, c.ReuseRecord = -1, true
 	header, err := c.Read()
+	if err == io.EOF {
+		return fmt.Errorf("%w: %s:1:1: no header: the first line names the columns %s", ErrData, file, strings.ReplaceAll(strings.Join(columns, ","), "?", ""))
+	}
 	if err != nil {
-		return fmt.Errorf("%w: %s:1: no header: the first line names the columns %s", ErrData, file, strings.ReplaceAll(strings.Join(columns, ","), "?", ""))
+		return unreadable(file, err)
 	}
 	place, err := columnsOf(file, header, columns)
 	if err != nil {
 		return err
 	}
-	r := row{file: file, fields: make([]string, len(columns))}
+	r := row{file: file, fields: make([]string, len(columns)), at: make([][2]int, len(columns))}
 	for range maxRows {
 		record, err := c.Read()
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %s: %v", ErrData, file, err)
+			return unreadable(file, err)
 		}
-		r.line, _ = c.FieldPos(0)
-		if err := r.take(record, place, columns); err != nil {
+		if err := r.take(c, record, place, columns); err != nil {
 			return err
 		}
 		if err := each(r); err != nil {
@@ -91,30 +103,50 @@ func rows(dir fs.FS, file string, columns []string, each func(r row) error) erro
 	return fmt.Errorf("%w: %s: more than %d rows", ErrData, file, maxRows)
 }
 
+// unreadable says where a file is no list of fields between commas, and what to do.
+func unreadable(file string, err error) error {
+	var bad *csv.ParseError
+	switch {
+	case !errors.As(err, &bad):
+		return fmt.Errorf("%w: %s: %v", ErrData, file, err)
+	case errors.Is(err, csv.ErrQuote):
+		return fmt.Errorf(`%w: %s:%d:%d: a field in quotes does not end here as it should; its row begins in line %d: close the quotes, and write a quote inside of them twice`, ErrData, file, bad.Line, bad.Column, bad.StartLine)
+	case errors.Is(err, csv.ErrBareQuote):
+		return fmt.Errorf(`%w: %s:%d:%d: a quote inside of a field: put the field in quotes, and write the quote twice`, ErrData, file, bad.Line, bad.Column)
+	}
+	return fmt.Errorf("%w: %s:%d:%d: %v", ErrData, file, bad.Line, bad.Column, bad.Err)
+}
+
 func columnsOf(file string, header, columns []string) ([]int, error) {
 	header = slices.Clone(header)
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
 	for i := range header {
 		header[i] = strings.TrimSpace(header[i])
 	}
 	place := make([]int, len(columns))
 	for i, c := range columns {
 		name := strings.TrimPrefix(c, "?")
-		if place[i] = slices.Index(header, name); place[i] < 0 && name == c {
-			return nil, fmt.Errorf("%w: %s:1: no column %q: the first line has to name it", ErrData, file, name)
+		if place[i] = slices.Index(header, name); place[i] >= 0 || name != c {
+			continue
 		}
+		for _, sep := range []string{";", "\t", "|"} {
+			if len(header) == 1 && strings.Contains(header[0], sep) {
+				return nil, fmt.Errorf("%w: %s:1:1: the header %q has no comma but %q: separate all fields of the file with commas", ErrData, file, header[0], sep)
+			}
+		}
+		return nil, fmt.Errorf("%w: %s:1:1: no column %q in the header %q: the first line has to name it", ErrData, file, name, strings.Join(header, ","))
 	}
 	return place, nil
 }
 
-func (r row) take(record []string, place []int, columns []string) error {
+func (r row) take(c *csv.Reader, record []string, place []int, columns []string) error {
 	for i, p := range place {
 		r.fields[i] = ""
+		r.at[i][0], r.at[i][1] = c.FieldPos(max(0, min(p, len(record)-1)))
 		if p >= 0 && p < len(record) {
 			r.fields[i] = strings.TrimSpace(record[p])
 		}
 		if r.fields[i] == "" && !strings.HasPrefix(columns[i], "?") {
-			return r.bad("%s is missing", columns[i])
+			return r.bad(i, "%s is missing in a row of %d fields: write it, or leave the row out", columns[i], len(record))
 		}
 	}
 	return nil
@@ -128,20 +160,24 @@ type reader struct {
 	workers   map[string]int
 	states    map[string]int
 	classes   map[string]int
-	raw       []string // class of each index in classes
+	raw       []string         // class of each index in classes
+	places    [][2]int         // line and column of each question
+	alike     map[string]label // by kind and folded name
+	warnings  []warning
 }
 
 // Read reads the files of a directory. A file that is missing gives the error of
 // dir; what a file says wrongly gives an error wrapping [ErrData] that names the
 // line.
 func Read(dir fs.FS) (*Data, error) {
-	r := &reader{dir: dir, data: &Data{}, questions: map[string]int{}, workers: map[string]int{}, states: map[string]int{}, classes: map[string]int{}}
+	r := &reader{dir: dir, data: &Data{}, questions: map[string]int{}, workers: map[string]int{}, states: map[string]int{}, classes: map[string]int{}, alike: map[string]label{}}
 	for _, read := range []func() error{r.truths, r.roster, r.answers} {
 		if err := read(); err != nil {
 			return nil, err
 		}
 	}
 	r.sortClasses()
+	r.warn()
 	if err := r.data.ReadSplits(dir, SplitsFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -153,9 +189,12 @@ func (r *reader) truths() error {
 	err := rows(r.dir, TruthFile, []string{"question", "truth", "?state"}, func(l row) error {
 		id := l.fields[0]
 		if _, twice := r.questions[id]; twice {
-			return l.bad("question %q has a truth already", id)
+			return l.bad(0, "question %q has a truth already: leave one of the two rows out", id)
 		}
 		r.questions[strings.Clone(id)] = len(d.Questions)
+		r.places = append(r.places, [2]int{l.at[0][0], l.at[0][1]})
+		r.compare(l, 1, "option")
+		r.compare(l, 2, "state")
 		d.Questions = append(d.Questions, Question{
 			ID: strings.Clone(id), Truth: r.class(l.fields[1]),
 			State: index(r.states, &d.States, cmp.Or(l.fields[2], "all")),
@@ -163,7 +202,7 @@ func (r *reader) truths() error {
 		return nil
 	})
 	if err == nil && len(d.Questions) == 0 {
-		return fmt.Errorf("%w: %s:1: there is no question", ErrData, TruthFile)
+		return fmt.Errorf("%w: %s:1:1: there is no question after the header: write one a line", ErrData, TruthFile)
 	}
 	return err
 }
@@ -185,13 +224,13 @@ func (r *reader) class(name string) int { return index(r.classes, &r.raw, name) 
 func (r *reader) roster() error {
 	err := rows(r.dir, WorkersFile, []string{"worker", "?model", "?order", "?cost"}, func(l row) error {
 		if _, twice := r.workers[l.fields[0]]; twice {
-			return l.bad("worker %q is listed twice", l.fields[0])
+			return l.bad(0, "worker %q is listed twice: leave one of the two rows out", l.fields[0])
 		}
 		cost := 1.
 		if l.fields[3] != "" {
 			c, err := strconv.ParseFloat(l.fields[3], 64)
 			if err != nil || !(c >= 0 && c <= maxCost) {
-				return l.bad("cost %q is no number between 0 and a million", l.fields[3])
+				return l.bad(3, "cost %q is no number between 0 and a million", l.fields[3])
 			}
 			cost = c
 		}
@@ -225,12 +264,16 @@ func (r *reader) answers() error {
 		q, known := r.questions[l.fields[0]]
 		if !known {
 			d.Ignored++
+			r.found("no truth", l.place(0), fmt.Sprintf("question %q is not in %s: its answers are left out; add its truth there", l.fields[0], TruthFile))
 			return nil
 		}
+		r.compare(l, 1, "worker")
+		r.compare(l, 2, "option")
 		a := Answer{r.worker(l.fields[1]), r.class(l.fields[2])}
 		p := pair{q, a.Worker}
 		if i, repeated := place[p]; repeated {
 			d.Questions[q].Answers[i] = a
+			r.found("repeated", l.place(0), fmt.Sprintf("worker %q answers question %q again: the later row counts; leave the earlier one out", l.fields[1], l.fields[0]))
 			return nil
 		}
 		place[p] = len(d.Questions[q].Answers)
@@ -238,7 +281,7 @@ func (r *reader) answers() error {
 		return nil
 	})
 	if err == nil && len(place) == 0 {
-		return fmt.Errorf("%w: %s: none of its answers is to a question of %s", ErrData, AnswerFile, TruthFile)
+		return fmt.Errorf("%w: %s: none of its answers is to a question of %s: both files have to name questions alike", ErrData, AnswerFile, TruthFile)
 	}
 	return err
 }
@@ -254,19 +297,19 @@ func (d *Data) ReadSplits(dir fs.FS, file string) error {
 	err := rows(dir, file, []string{"split", "question"}, func(l row) error {
 		q, known := questions[l.fields[1]]
 		if !known {
-			return l.bad("question %q is not in %s", l.fields[1], TruthFile)
+			return l.bad(1, "question %q is not in %s: add its truth there, or leave the row out", l.fields[1], TruthFile)
 		}
 		s, known := places[l.fields[0]]
 		if !known {
 			if len(places) == MostRuns {
-				return l.bad("more than %d splits: leave some out", MostRuns)
+				return l.bad(0, "more than %d splits: leave some out", MostRuns)
 			}
 			s = len(places)
 			places[strings.Clone(l.fields[0])] = s
 			list = append(list, nil)
 		}
 		if seen[[2]int{s, q}] {
-			return l.bad("question %q is in split %q already", l.fields[1], l.fields[0])
+			return l.bad(1, "question %q is in split %q already: leave one of the two rows out", l.fields[1], l.fields[0])
 		}
 		seen[[2]int{s, q}] = true
 		list[s] = append(list[s], q)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -27,7 +28,7 @@ const (
 )
 
 func TestRead(t *testing.T) {
-	d, err := trial.Read(files("truth.csv", "\ufeff"+truths, "answer.csv", answers, "workers.csv", "worker,model,order,cost\nw2,m,AB,0.5\nw3,,,\n", "splits.csv", "split,question\n0,q2\n0,q1\n1,q1\n"))
+	d, err := trial.Read(files("truth.csv", "\ufeff"+strings.ReplaceAll(truths, "\n", "\r\n"), "answer.csv", answers, "workers.csv", "worker,model,order,cost\nw2,m,AB,0.5\nw3,,,\n", "splits.csv", "split,question\n0,q2\n0,q1\n1,q1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,10 @@ func TestRead(t *testing.T) {
 			{ID: "q1", Truth: 1, Answers: []trial.Answer{{Worker: 0, Class: 1}, {Worker: 2, Class: 1}}}, // the later row counts
 			{ID: "q2", State: 1, Answers: []trial.Answer{{Worker: 2, Class: 0}}},
 		},
-		Splits: [][]int{{1, 0}, {0}}, Ignored: 1,
+		Splits: [][]int{{1, 0}, {0}}, Ignored: 1, Warnings: []string{
+			`answer.csv:5:1: question "q9" is not in truth.csv: its answers are left out; add its truth there`,
+			`answer.csv:6:1: worker "w2" answers question "q1" again: the later row counts; leave the earlier one out`,
+		},
 	}
 	if !reflect.DeepEqual(d, want) {
 		t.Errorf("read\n%+v\nwant\n%+v", d, want)
@@ -57,22 +61,26 @@ func TestReadRefuses(t *testing.T) {
 		says string
 		dir  fstest.MapFS
 	}{
-		{"truth.csv:1: no header: the first line names the columns question,truth,state", files("truth.csv", "")},
-		{`truth.csv:1: no column "truth"`, files("truth.csv", "question,answer\n")},
-		{"truth.csv:1: there is no question", files("truth.csv", "question,truth\n")},
-		{"truth.csv:3: truth is missing", files("truth.csv", "question,truth\nq1,a\nq2,\n")},
-		{"truth.csv:2: question is missing", files("truth.csv", "question,truth\n,a\n")},
-		{`truth.csv:3: question "q1" has a truth already`, files("truth.csv", "question,truth\nq1,a\nq1,a\n")},
-		{"answer.csv:3: answer is missing", files("truth.csv", truths, "answer.csv", "question,worker,answer\nq1,w1,yes\nq1,w2\n")},
+		{"truth.csv:1:1: no header: the first line names the columns question,truth,state", files("truth.csv", "")},
+		{`truth.csv:1:1: no column "truth" in the header "question,answer"`, files("truth.csv", "question,answer\n")},
+		{"truth.csv:1:1: there is no question", files("truth.csv", "question,truth\n")},
+		{"truth.csv:3:4: truth is missing", files("truth.csv", "question,truth\nq1,a\nq2,\n")},
+		{"truth.csv:2:1: question is missing", files("truth.csv", "question,truth\n,a\n")},
+		{`truth.csv:3:1: question "q1" has a truth already`, files("truth.csv", "question,truth\nq1,a\nq1,a\n")},
+		{"answer.csv:3:4: answer is missing", files("truth.csv", truths, "answer.csv", "question,worker,answer\nq1,w1,yes\nq1,w2\n")},
+		{`truth.csv:1:1: the header "question;truth" has no comma but ";": separate all fields`, files("truth.csv", "question;truth\nq1;a\n")},
+		{`truth.csv:1:1: the header "question\ttruth" has no comma but "\t"`, files("truth.csv", "\ufeffquestion\ttruth\r\nq1\ta\r\n")},
+		{"its row begins in line 3: close the quotes", files("truth.csv", "question,truth\nq1,a\nq2,\"b\nq3,a\n")},
+		{"truth.csv:2:6: a quote inside of a field: put the field in quotes", files("truth.csv", "question,truth\nq1,\u00e0\"x\n")},
 		{"answer.csv: none of its answers", files("truth.csv", truths, "answer.csv", "question,worker,answer\nq7,w1,yes\n")},
-		{`workers.csv:3: worker "w" is listed twice`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker\nw\nw\n")},
-		{`workers.csv:2: cost "dear"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,dear\n")},
-		{`workers.csv:2: cost "-1"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,-1\n")},
-		{`workers.csv:2: cost "1e10" is no number between 0 and a million`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw1,1e10\n")},
-		{`workers.csv:2: cost "NaN"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,NaN\n")},
-		{`splits.csv:2: question "q9" is not in truth.csv`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", "split,question\n0,q9\n")},
-		{`splits.csv:1002: more than 1000 splits: leave some out`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", manySplits())},
-		{`splits.csv:3: question "q1" is in split "0" already`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", "split,question\n0,q1\n0,q1\n")},
+		{`workers.csv:3:1: worker "w" is listed twice`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker\nw\nw\n")},
+		{`workers.csv:2:3: cost "dear"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,dear\n")},
+		{`workers.csv:2:3: cost "-1"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,-1\n")},
+		{`workers.csv:2:4: cost "1e10" is no number between 0 and a million`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw1,1e10\n")},
+		{`cost "NaN"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,NaN\n")},
+		{`splits.csv:2:3: question "q9" is not in truth.csv`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", "split,question\n0,q9\n")},
+		{`splits.csv:1002:1: more than 1000 splits: leave some out`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", manySplits())},
+		{`splits.csv:3:3: question "q1" is in split "0" already`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", "split,question\n0,q1\n0,q1\n")},
 	} {
 		_, err := trial.Read(c.dir)
 		if !errors.Is(err, trial.ErrData) || !strings.Contains(err.Error(), c.says) {
@@ -83,6 +91,18 @@ func TestReadRefuses(t *testing.T) {
 		if _, err := trial.Read(dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("with a file missing: %v", err)
 		}
+	}
+}
+
+func TestReadWarns(t *testing.T) {
+	d, err := trial.Read(files("truth.csv", "\ufeff\"question\",truth\r\nq1,yes\r\nq2,Yes\r\nq3,no\r\nq4,no\r\n", "answer.csv", "question,worker,answer\nq1,Ann,yes\nq2,ann,YES\nq1,Ann,no\nq1,Ann,no\n"))
+	want := []string{
+		`truth.csv:3:4: option "Yes" differs only by case from "yes" (truth.csv:2:4): they count as two; write them alike (and 2 more like it)`,
+		`answer.csv:4:1: worker "Ann" answers question "q1" again: the later row counts; leave the earlier one out (and 1 more like it)`,
+		`truth.csv:4:1: nobody answers question "q3": every strategy can only guess there; leave it out (and 1 more like it)`,
+	}
+	if err != nil || !slices.Equal(d.Warnings, want) {
+		t.Errorf("%v, %s", err, strings.Join(d.Warnings, "\n"))
 	}
 }
 
@@ -97,11 +117,11 @@ func TestReadMarks(t *testing.T) {
 		t.Error("directories are mistaken")
 	}
 	for _, c := range []struct{ says, text, without string }{
-		{"correct.csv:1: no column of a model", "question,state\n1,a\n", ""},
-		{`correct.csv:2: cheap is "2"`, "question,state,cheap\n1,a,2\n", ""},
-		{"correct.csv:2: cheap is missing", "question,state,cheap\n1,a\n", ""},
-		{`correct.csv:3: question "1" is listed twice`, "question,state,cheap\n1,a,1\n1,a,1\n", ""},
-		{"correct.csv:1: there is no question", "question,state,cheap\n", ""},
+		{"correct.csv:1:1: no column of a model", "question,state\n1,a\n", ""},
+		{`correct.csv:2:5: cheap is "2"`, "question,state,cheap\n1,a,2\n", ""},
+		{"correct.csv:2:3: cheap is missing", "question,state,cheap\n1,a\n", ""},
+		{`correct.csv:3:1: question "1" is listed twice`, "question,state,cheap\n1,a,1\n1,a,1\n", ""},
+		{"correct.csv:1:1: there is no question", "question,state,cheap\n", ""},
 		{`there is no state "z"`, marks, "z"},
 	} {
 		var without []string

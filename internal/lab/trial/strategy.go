@@ -19,7 +19,13 @@ import (
 //   - confusion, semi: confusion matrices, with or without rounds of expectation and
 //     maximisation on the other questions (confusion.go; Dawid and Skene 1979);
 //   - stacking: a regression on the votes (regression.go), for two classes;
-//   - bayes: the ledger of package trust, as the engine uses it.
+//   - bayes: the ledger of package trust, as the engine uses it;
+//   - oneCoin: one reliability for each worker, by expectation and maximisation on the
+//     other questions (confusion.go), the usual reference beside semi;
+//   - bayesRounds: bayes with learnFrom set to humansAndRounds, the other questions being
+//     rounds that no human has decided.
+//
+// The last two are measured where they are named.
 //
 // All return probabilities by class, so that accuracy, log loss and calibration can be
 // compared; for margins they are shares of weight.
@@ -48,6 +54,9 @@ func Strategies() []string {
 	return []string{"majority", "alignmentMargin", "rawMargin", "logodds", "confusion", "semi", "stacking", "bayes"}
 }
 
+// Others are the names of those that are measured only where they are named.
+func Others() []string { return []string{"oneCoin", "bayesRounds"} }
+
 // newStrategy returns a strategy that has learned nothing; nil if there is none of
 // that name.
 func newStrategy(name string) strategy {
@@ -63,13 +72,15 @@ func newStrategy(name string) strategy {
 	case "confusion":
 		return &confusion{}
 	case "semi":
-		return &confusion{rounds: 40}
+		return &confusion{rounds: emRounds}
 	case "stacking":
 		return &regression{}
 	case "bayes":
 		return &bayes{}
-	case "bayes-nostack":
-		return &bayes{plain: true}
+	case "oneCoin":
+		return &oneCoin{rounds: emRounds}
+	case "bayesRounds":
+		return &bayes{rounds: true}
 	}
 	return nil
 }
@@ -137,14 +148,23 @@ func claim(p []float64) Claim {
 // reliability is what logodds, confusion and semi believe of each worker.
 func reliability(d *Data, gold []int) []float64 {
 	list := tallies(d, gold)
-	var k, n int64
-	for _, t := range list {
-		k, n = k+t.Matching, n+t.Total
-	}
-	m := (float64(k) + 1.4) / (float64(n) + 2)
-	p := make([]float64, len(list))
+	right, n := make([]float64, len(list)), make([]float64, len(list))
 	for i, t := range list {
-		p[i] = min(.999, max(.001, (float64(t.Matching)+4*m)/(float64(t.Total)+4)))
+		right[i], n[i] = float64(t.Matching), float64(t.Total)
+	}
+	return shrunk(right, n)
+}
+
+// shrunk returns the shares of right answers, each drawn to the mean of all.
+func shrunk(right, n []float64) []float64 {
+	var k, all float64
+	for i := range n {
+		k, all = k+right[i], all+n[i]
+	}
+	m := (k + 1.4) / (all + 2)
+	p := make([]float64, len(n))
+	for i := range p {
+		p[i] = min(.999, max(.001, (right[i]+4*m)/(n[i]+4)))
 	}
 	return p
 }
@@ -157,6 +177,17 @@ type logodds struct {
 
 func (s *logodds) learn(d *Data, gold []int) {
 	s.k, s.w = len(d.Classes), reliability(d, gold)
+	s.weigh()
+}
+
+// believe weighs by so many right answers of n.
+func (s *logodds) believe(right, n []float64) {
+	s.w = shrunk(right, n)
+	s.weigh()
+}
+
+// weigh makes weights of reliabilities.
+func (s *logodds) weigh() {
 	for i, p := range s.w {
 		s.w[i] = math.Log(p * float64(s.k-1) / (1 - p))
 	}
@@ -192,6 +223,7 @@ func normalise(p []float64) []float64 {
 // bayes is the strategy of the same name.
 type bayes struct {
 	plain  bool // without stacking
+	rounds bool // with all other questions as rounds that no human has decided
 	data   *Data
 	ledger *trust.Ledger
 }
@@ -201,19 +233,37 @@ func (s *bayes) learn(d *Data, gold []int) {
 	for _, i := range gold {
 		mustAdd(s.ledger, d.outcome(&d.Questions[i]))
 	}
+	if s.rounds {
+		s.enter(gold)
+	}
 	s.ledger.Refit(Machine)
 }
 
+// enter has the ledger learn from all questions but those of the gold.
+func (s *bayes) enter(gold []int) {
+	known := make([]bool, len(s.data.Questions))
+	for _, i := range gold {
+		known[i] = true
+	}
+	for i := range known {
+		if u := s.data.unruled(&s.data.Questions[i]); !known[i] && u != nil {
+			must(s.ledger.EnterUnruled(*u))
+		}
+	}
+}
+
 // mustAdd adds an outcome that was made here, and so is good.
-func mustAdd(l *trust.Ledger, o trust.Outcome) {
-	if err := l.Add(o); err != nil {
+func mustAdd(l *trust.Ledger, o trust.Outcome) { must(l.Add(o)) }
+
+func must(err error) {
+	if err != nil {
 		panic(err)
 	}
 }
 
 func (s *bayes) judge(q *Question) Claim {
 	a := s.data.question(q)
-	a.Policy.NoStacking = s.plain
+	a.Policy.NoStacking, a.Policy.Rounds = s.plain, s.rounds
 	j := s.ledger.Judge(a)
 	p := make([]float64, len(j.P))
 	for i, v := range j.P {

@@ -47,7 +47,7 @@ type decider interface {
 }
 
 // streamed are the strategies that streams are run with.
-var streamed = []string{"alignmentMargin", "rawMargin", "bayes"}
+var streamed = []string{"alignmentMargin", "rawMargin", "bayes", "bayesRounds"}
 
 func newDecider(name string, d *Data, eps float64) decider {
 	switch name {
@@ -55,7 +55,7 @@ func newDecider(name string, d *Data, eps float64) decider {
 		return &marginStream{d: d, w: newStrategy(name).(*weighted), tallies: make([]trust.Tally, len(d.Workers))}
 	}
 	b, _ := exact.FromFloat(eps)
-	return &bayesStream{d: d, ledger: trust.New(), promise: trust.Promise{MaxError: b, Confidence: streamSure}}
+	return &bayesStream{d: d, rounds: name == "bayesRounds", ledger: trust.New(), promise: trust.Promise{MaxError: b, Confidence: streamSure}}
 }
 
 // marginStream decides from a margin of a half.
@@ -80,6 +80,7 @@ func (s *marginStream) tell(q *Question, _ bool) { q.compare(s.tallies) }
 // bayesStream decides under a promise.
 type bayesStream struct {
 	d       *Data
+	rounds  bool // learns from what it decides alone, too
 	ledger  *trust.Ledger
 	promise trust.Promise
 	last    trust.Judgement
@@ -87,9 +88,13 @@ type bayesStream struct {
 
 func (s *bayesStream) decide(q *Question) (int, bool) {
 	a := s.d.question(q)
-	a.Policy.Promise, a.PolicyDigest = &s.promise, policyOfTrial
+	a.Policy.Promise, a.Policy.Rounds, a.PolicyDigest = &s.promise, s.rounds, policyOfTrial
 	s.last = s.ledger.Judge(a)
-	return s.last.Best, s.last.Code == trust.Decided
+	auto := s.last.Code == trust.Decided
+	if u := s.d.unruled(q); auto && s.rounds && u != nil {
+		must(s.ledger.AddUnruled(*u)) // until an audit has its outcome take its place
+	}
+	return s.last.Best, auto
 }
 
 // tell learns. Audits are not shown to the detector, which streams are without.

@@ -13,6 +13,7 @@ type Erased struct {
 	Stream  string // that the hashes are of
 	Records func() iter.Seq2[session.StoredRecord, error]
 	sums    map[int64]string // by the number of the first event; nil until they are read
+	proven  map[int64]bool   // records that were proven so, by their first events
 }
 
 // Proves reports whether a record that does not give its hash is what an event erased says.
@@ -31,7 +32,25 @@ func (e *Erased) Proves(r *session.StoredRecord) bool {
 		}
 	}
 	sum, listed := e.sums[r.First]
-	return listed && sum == session.ErasedSum(r.Hash, e.Stream, r.Events)
+	if !listed || sum != session.ErasedSum(r.Hash, e.Stream, r.Events) {
+		return false
+	}
+	if e.proven == nil {
+		e.proven = map[int64]bool{}
+	}
+	e.proven[r.First] = true
+	return true
+}
+
+// PutBack returns which of the records that an event says were erased has not been proven to be what was left: it is
+// as it was before. 0 is none.
+func (e *Erased) PutBack(d *session.Erased) int64 {
+	for _, one := range d.Records {
+		if !e.proven[one.Seq] {
+			return one.Seq
+		}
+	}
+	return 0
 }
 
 // ErasedIn returns the events erased of a record, none if it cannot be read.

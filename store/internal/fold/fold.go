@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store/internal/pack"
+	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
 // Each record is held to the chain of hashes on the way: a log that was altered, or that ends before or
@@ -18,15 +19,40 @@ type Log struct {
 	ID       specialist.SessionID
 	Sequence int64  // of its last event
 	Head     []byte // the hash of its last record
-	// Records yields all records, and may yield some that were committed since the row was read.
-	Records func() iter.Seq2[session.StoredRecord, error]
+	// Records yields the records from the one that holds an event on, 0 for all, and may yield some that
+	// were committed since the row was read.
+	Records func(from int64) iter.Seq2[session.StoredRecord, error]
+	// Kept is a snapshot of the session; nil if there is none. It is only used if it fits.
+	Kept *snapshots.Session
+	used bool // it did
 	// Definition returns a definition by its digest.
 	Definition func(digest string) ([]byte, error)
 }
 
 // Session returns the session whose log it is. The records are read again where a definition is not
 // compiled yet, so that nobody holds a connection for the records and waits for another for that.
+//
+// It begins with the snapshot if that is of this log: if its head is the hash of the record that ends at its
+// event, and it can be read. Else, and if what follows cannot be added, the log is folded from its beginning.
 func (l *Log) Session(programs *session.Programs) (*session.Session, error) {
+	if k := l.Kept; k != nil && k.Format == session.SnapshotFormat && k.ID == l.ID && k.Sequence <= l.Sequence {
+		if folded, err := l.session(programs, k); err == nil {
+			l.used = true
+			return folded, nil
+		}
+	}
+	return l.session(programs, nil)
+}
+
+// Progress says how far the snapshots of the session are.
+func (l *Log) Progress() (p snapshots.Progress) {
+	if l.used {
+		p.Kept = l.Kept.Sequence
+	}
+	return p
+}
+
+func (l *Log) session(programs *session.Programs, from *snapshots.Session) (*session.Session, error) {
 	definitions := map[string][]byte{}
 	for {
 		lacks := ""
@@ -37,7 +63,7 @@ func (l *Log) Session(programs *session.Programs) (*session.Session, error) {
 			lacks = digest
 			return nil, &session.CorruptError{What: "definition " + digest, Problem: "it is not read yet"}
 		}}
-		folded, err := l.once(f)
+		folded, err := l.once(f, from)
 		if lacks == "" {
 			return folded, err
 		}
@@ -47,16 +73,31 @@ func (l *Log) Session(programs *session.Programs) (*session.Session, error) {
 	}
 }
 
-func (l *Log) once(f *session.Folder) (*session.Session, error) {
+func (l *Log) once(f *session.Folder, from *snapshots.Session) (*session.Session, error) {
 	damaged := func(problem string) error {
 		return &session.CorruptError{What: "the log of session " + l.ID.String(), Problem: problem}
 	}
 	var prev session.Hash
 	var last int64
-	erased := Erased{Stream: l.ID.String(), Records: l.Records}
-	for r, err := range l.Records() {
+	erased := Erased{Stream: l.ID.String(), Records: func() iter.Seq2[session.StoredRecord, error] { return l.Records(0) }}
+	if from != nil {
+		if err := f.Restore(from.Body); err != nil {
+			return nil, err
+		}
+		if last = from.Sequence; f.Current.ID != l.ID || f.Current.Sequence != last {
+			return nil, damaged("its snapshot is of another")
+		}
+	}
+	for r, err := range l.Records(last) {
 		if err != nil {
 			return nil, err
+		}
+		if from != nil { // the record with which the snapshot ends
+			if r.First > last || r.Hash != from.Head {
+				return nil, damaged("its snapshot is of another log")
+			}
+			prev, from = r.Hash, nil
+			continue
 		}
 		if r.First > l.Sequence {
 			break // committed since the row was read

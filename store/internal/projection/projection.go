@@ -118,6 +118,10 @@ func Follow(events []session.Event) (f Following) {
 		case *session.Executed:
 			f.Decides = true
 		case *session.Learned:
+			if d.Unruled != nil { // no human's decision: it teaches the ledger alone
+				f.Lesson = &trust.Lesson{Unruled: d.Unruled}
+				continue
+			}
 			f.Learned = d
 			if d.Outcome != nil || d.Second != nil {
 				f.Lesson = &trust.Lesson{Outcome: d.Outcome, Second: d.Second}

@@ -35,7 +35,7 @@ const (
 	Rosters         Part = "roster_log"       // Place, Of is the machine, First, Body, Prev, Hash
 	Log             Part = "log"              // Place, Of is the session, Session, Machine, Digest, First, Decides, At, Body, Prev, Hash
 	Agents          Part = "agent_log"        // Place, Of is the session, Session, First is the number in its log, Body, Prev, Hash
-	Audit           Part = "llm_audit"        // Place, Of is the session or "", Body; of a file also Prev, Hash
+	Audit           Part = "llm_audit"        // Place, Of is the session or "", Body, Hash of one that was erased; of a file also Prev, and each has a Hash
 	Gaps            Part = "gaps"             // places of the log that hold nothing, from Place to First
 	// Heads are not copied but compared: of each log, in the order of Of, which is the kind of log and whose it is,
 	// Hash is the hash of its last record, Place the place of that if it is a session's, and First where it begins if it is none.
@@ -136,7 +136,6 @@ var (
 	ErrOther   = &Refusal{"it is another store, and is not written over", "name a store that is empty or a file that does not exist"}
 	ErrCopied  = &Refusal{"it has a copy of that store already, or a part of one", "go on with --resume"}
 	ErrChanged = &Refusal{"it has records that the other store does not have: it was used since, or is no copy that dialai store copy has made", "copy to an empty store"}
-	ErrErased  = &Refusal{"it has sessions out of which payloads were erased, and a store in Postgres cannot prove those yet", "copy it to a file"}
 	ErrArchive = &Refusal{"what is copied is an archive, and those are kept in files", "name a file to copy it to"}
 )
 

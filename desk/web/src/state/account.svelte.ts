@@ -1,7 +1,8 @@
 import { call, heard, Problem, Unreachable } from '../api/client';
-import type { About } from '../api/types';
+import type { About, Claim } from '../api/types';
 import { clock } from './clock.svelte';
 import { kept } from './kept.svelte';
+import { route } from './route.svelte';
 
 // Who has signed in, what they may do, and whether the server is there. Nobody has to sign in where
 // the server asks nobody who they are.
@@ -42,6 +43,8 @@ class Account {
       history.replaceState(null, '', location.pathname + location.search); // it is nobody else's to see
       try {
         await this.signIn({ ticket });
+        if (kept.place) route.go(kept.place, true);
+        kept.place = '';
         return;
       } catch {
         this.message = 'ticket';
@@ -79,9 +82,7 @@ class Account {
       // it is over here in any case
     }
     kept.forget();
-    heard.token = '';
-    this.about = undefined;
-    this.phase = 'out';
+    location.reload(); // whoever comes next finds nothing of what was loaded
   }
 
   #ended(): void {
@@ -105,6 +106,12 @@ class Account {
   couldSpeakAs(humans: string[]): string[] {
     const mine = this.about?.caller.humans ?? [];
     return mine.includes('*') ? humans : humans.filter((h) => mine.includes(h));
+  }
+
+  /** Whether a claim is one's own, or makes a question so. */
+  owns(claim?: Claim): boolean {
+    const me = this.about?.caller;
+    return claim !== undefined && ((claim.subject === me?.subject && !claim.for) || (me?.humans.includes(claim.specialistId ?? '') ?? false));
   }
 
   /** Whether what these humans may review concerns who has signed in: of who may not rule all does. */

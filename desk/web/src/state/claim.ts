@@ -16,6 +16,7 @@ export class Attending {
   #let = false; // by who wants to be at it no more
   #first: ReturnType<typeof setTimeout> | undefined;
   #again: ReturnType<typeof setInterval> | undefined;
+  #sent: Promise<unknown> = Promise.resolve();
   #of: Attended;
 
   constructor(of: Attended) {
@@ -31,10 +32,16 @@ export class Attending {
     if (document.visibilityState === 'visible') this.#first = setTimeout(() => this.#put(), this.#mine ? 0 : 5000);
   };
 
-  #left = (): void => {
-    if (this.#mine && !this.#of.kept()) call('DELETE', this.#at, undefined, { keepalive: true }).catch(() => {});
+  #left = (closed?: Event): void => {
+    if (this.#mine && !this.#of.kept()) (closed ? call('DELETE', this.#at, undefined, { keepalive: true }) : this.#send(false)).catch(() => {});
     this.#mine = false;
   };
+
+  // One after the other: a claim that is on its way must not arrive after the word that lets go.
+  #send(is: boolean): Promise<unknown> {
+    const send = () => (is ? call('PUT', this.#at, { specialistId: this.#of.as }) : call('DELETE', this.#at));
+    return (this.#sent = this.#sent.then(send, send));
+  }
 
   get #at(): string {
     return `/v1/inbox/${this.#of.id}/claim`;
@@ -43,7 +50,7 @@ export class Attending {
   #put(): void {
     if (document.visibilityState !== 'visible' || this.#let || !this.#of.free()) return;
     this.#mine = true;
-    call('PUT', this.#at, { specialistId: this.#of.as }).catch(() => (this.#mine = false));
+    this.#send(true).catch(() => (this.#mine = false));
   }
 
   /** At it, or not, by one's own word. */
@@ -51,7 +58,7 @@ export class Attending {
     clearTimeout(this.#first);
     this.#mine = is;
     this.#let = !is;
-    await (is ? call('PUT', this.#at, { specialistId: this.#of.as }) : call('DELETE', this.#at)).catch(() => {}); // it is advice
+    await this.#send(is).catch(() => {}); // it is advice
   }
 
   leave(): void {

@@ -161,7 +161,13 @@ class Inbox {
 
   #matches(item: Item): boolean {
     const { machine, state, subject, whose } = this.#filters;
-    return (!machine || item.machineName === machine) && (!state || item.state === state) && (item.subject ?? '').startsWith(subject) && whose !== 'true';
+    return (!machine || item.machineName === machine) && (!state || item.state === state) && (item.subject ?? '').startsWith(subject) && (!whose || account.owns(item.claim) || (whose === 'free' && !item.claim));
+  }
+
+  // What has become one's own, or free, comes to those that are asked for by whose they are.
+  async #gained(id: string): Promise<void> {
+    const item = await call<Item>('GET', '/v1/inbox/' + id + query({ human: account.viewer })).catch(() => undefined);
+    if (item && this.#matches(item) && !this.item(id) && !this.done[id]) this.waiting = [...this.waiting, item];
   }
 
   // How many there are and of which machine, to who looks elsewhere: every half minute at most.
@@ -170,10 +176,9 @@ class Inbox {
     switch (e.kind) {
       case 'question.opened':
         this.#all = new Set(this.#all).add(e.questionId);
-        if (e.question && this.#matches(e.question) && !this.item(e.questionId)) {
-          this.waiting = [...this.waiting, e.question];
-          if (!again) this.opened(e.question);
-        }
+        if (!e.question || this.item(e.questionId)) break;
+        if (!again) this.opened(e.question); // whatever is filtered
+        if (this.#matches(e.question)) this.waiting = [...this.waiting, e.question];
         break;
       case 'question.changed':
         if (e.question) this.take(e.question);
@@ -190,6 +195,7 @@ class Inbox {
       case 'claim.changed': {
         const item = this.item(e.questionId);
         if (item) this.take({ ...item, claim: e.claim });
+        else if (this.#filters.whose) void this.#gained(e.questionId);
       }
     }
     this.seq++;

@@ -79,6 +79,15 @@ class Kept {
     write(local(), 'idle', value || undefined);
   }
 
+  /** Where somebody was who left to sign in elsewhere. */
+  get place(): string {
+    return read(tab(), 'place', '');
+  }
+
+  set place(value: string) {
+    write(tab(), 'place', value || undefined);
+  }
+
   forget(): void {
     this.token = '';
     this.idle = 0;

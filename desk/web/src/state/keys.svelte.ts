@@ -60,4 +60,5 @@ class Keys {
 export const keys = new Keys();
 
 /** To where one finds a choice among many, else an entry of the list. */
-export const search = (): void => (document.querySelector<HTMLElement>('article [data-search]') ?? document.querySelector<HTMLElement>('[data-search]'))?.focus();
+const field = (): HTMLElement | null => document.querySelector<HTMLElement>('article [data-search]') ?? document.querySelector<HTMLElement>('[data-search]');
+export const search: Binding = { keys: ['/'], does: 'keys.search', off: () => !field(), run: () => field()?.focus() };

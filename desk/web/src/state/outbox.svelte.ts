@@ -190,8 +190,10 @@ class Outbox {
   }
 
   /** Says at a question why something was not taken. */
-  refuse(question: string, error: unknown): void {
+  /** What was asked for of a question was not done; of one that is not open here, the foot says so. */
+  refuse(question: string, error: unknown, elsewhere?: Asked): void {
     this.refused = { ...this.refused, [question]: refusalOf(error) };
+    if (elsewhere) this.told = { ...this.told, [question]: about(elsewhere) };
   }
 
   clear(question: string): void {

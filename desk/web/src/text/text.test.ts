@@ -1,5 +1,4 @@
 import { expect, test, vi } from 'vitest';
-import words from './en.json';
 
 vi.stubGlobal('location', { search: '' });
 const { clean, filled, lasting, moment, t } = await import('./text');
@@ -29,12 +28,42 @@ test('what is obeyed and not seen is seen', () => {
   expect(clean('tab\tand\nline, 👨\u200d👧, é, ع')).toBe('tab\tand\nline, 👨\u200d👧, é, ع');
 });
 
-// The sources, by their paths.
-const sources = import.meta.glob<string>('../**/*.{svelte,ts}', { query: '?raw', import: 'default', eager: true });
+// The sources, by their paths; and all words, by those of their files.
+const sources = Object.entries(import.meta.glob<string>('../**/*.{svelte,ts}', { query: '?raw', import: 'default', eager: true })).filter(([path]) => !/\.(test|d)\.ts$/.test(path));
+const files = import.meta.glob<Record<string, string | Record<string, string>>>('./en*.json', { import: 'default', eager: true });
+const all = Object.entries(files).flatMap(([file, words]) => Object.entries(words).map(([key, entry]) => ({ file, key, forms: typeof entry === 'string' ? { other: entry } : entry })));
+const code = sources.map(([, source]) => source).join('\n');
+const built = [...code.matchAll(/`([a-z]\w*\.(?:\w+\.)*)\$\{[^`]*?\}`/g)].map((m) => m[1] ?? ''); // live.${state}
 
-test('every text is used somewhere', () => {
-  const text = Object.entries(sources).map(([path, source]) => (/\.(test|d)\.ts$/.test(path) ? '' : source)).join('\n');
-  expect(text.length).toBeGreaterThan(50_000);
-  const built = [...text.matchAll(/`([\w.]+\.)\$\{/g)].map((m) => m[1] ?? ''); // live.${state}
-  expect(Object.keys(words).filter((key) => !text.includes(`'${key}'`) && !built.some((b) => key.startsWith(b)))).toEqual([]);
+test('every text is used somewhere, and is in one file', () => {
+  expect([Object.keys(files).length, all.length, code.length].map((n, i) => n > [3, 700, 300_000][i]!)).toEqual([true, true, true]);
+  expect(all.filter(({ key }) => !code.includes(`'${key}'`) && !built.some((b) => key.startsWith(b))).map(({ file, key }) => `${file} ${key}`)).toEqual([]);
+  expect(all.filter(({ key }, i) => all.findIndex((o) => o.key === key) !== i).map(({ key }) => key)).toEqual([]);
+});
+
+test('every text that is asked for is there', () => {
+  const asked = [...code.matchAll(/\b(?:t|has)\(\s*'([\w.]+)'/g), ...code.matchAll(/\b(?:does|name|says): '(\w+\.[\w.]+)'/g)].map((m) => m[1] ?? '');
+  expect(asked.length).toBeGreaterThan(400);
+  expect([...new Set(asked)].filter((key) => !all.some((o) => o.key === key))).toEqual([]);
+  expect([...new Set(built)].filter((b) => !all.some((o) => o.key.startsWith(b)))).toEqual([]);
+});
+
+test('the forms of a text are those of its language, and that of one takes nothing more', () => {
+  const members = (of = ''): string[] => [...of.matchAll(/\{(\w+)\}/g)].map((m) => m[1] ?? '');
+  expect(all.filter(({ forms }) => !['other', 'one,other'].includes(Object.keys(forms).sort().join()) || members(forms.one).some((m) => !members(forms.other).includes(m)) || Object.values(forms).some((of) => of.trim() === '')).map(({ key }) => key)).toEqual([]);
+});
+
+test('in the pseudo-language every text is longer by two fifths, and takes what is given with it', async () => {
+  vi.resetModules();
+  vi.stubGlobal('location', { search: '?lang=qps' });
+  const pseudo = await import('./text');
+  for (const words of Object.values(files)) pseudo.learn(words);
+  expect(pseudo.rightToLeft).toBe(true);
+  const wrong = all.filter(({ key, forms }) => {
+    const given = Object.fromEntries([...Object.values(forms).join(' ').matchAll(/\{(\w+)\}/g)].map((m) => [m[1] ?? '', m[1] === 'n' ? 2 : `⟨${m[1]}⟩`]));
+    const text = pseudo.t(key as Parameters<typeof t>[0], given);
+    const plain = filled(forms.other ?? '', given);
+    return !text.startsWith('[' + plain) || text.length < 1.4 * plain.length || /[{}]/.test(text) !== /[{}]/.test(plain);
+  });
+  expect(wrong.map(({ key }) => key)).toEqual([]);
 });

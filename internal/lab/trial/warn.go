@@ -1,0 +1,69 @@
+package trial
+
+import (
+	"fmt"
+	"strings"
+)
+
+// What is probably not meant in a set but can be measured: labels that differ by case only,
+// answers that are given twice, answers to questions without a truth, questions that nobody
+// answered. A kind of warning is told once, with the place where it was found first and how
+// many more there are.
+
+// A warning is one kind of what was found.
+type warning struct {
+	kind, first string
+	more        int
+}
+
+// A label is a name as it was written first.
+type label struct{ name, place string }
+
+// found counts what was found at a place.
+func (r *reader) found(kind, place, text string) {
+	for i := range r.warnings {
+		if r.warnings[i].kind == kind {
+			r.warnings[i].more++
+			return
+		}
+	}
+	r.warnings = append(r.warnings, warning{kind: kind, first: place + ": " + text})
+}
+
+// compare warns if the i-th field of a row, a label of some kind, was written before with
+// letters of another case.
+func (r *reader) compare(l row, i int, kind string) {
+	name := l.fields[i]
+	places := r.classes
+	switch kind {
+	case "worker":
+		places = r.workers
+	case "state":
+		places = r.states
+	}
+	if _, known := places[name]; known || name == "" {
+		return
+	}
+	key := kind + " " + strings.ToLower(name)
+	if before, twice := r.alike[key]; twice && before.name != name {
+		r.found("case", l.place(i), fmt.Sprintf("%s %q differs only by case from %q (%s): they count as two; write them alike", kind, name, before.name, before.place))
+		return
+	}
+	r.alike[strings.Clone(key)] = label{strings.Clone(name), l.place(i)}
+}
+
+// warn puts the warnings into the data.
+func (r *reader) warn() {
+	d := r.data
+	for i := range d.Questions {
+		if q := &d.Questions[i]; len(q.Answers) == 0 {
+			r.found("unanswered", fmt.Sprintf("%s:%d:%d", TruthFile, r.places[i][0], r.places[i][1]), fmt.Sprintf("nobody answers question %q: every strategy can only guess there; leave it out", q.ID))
+		}
+	}
+	for _, w := range r.warnings {
+		if w.more > 0 {
+			w.first += fmt.Sprintf(" (and %d more like it)", w.more)
+		}
+		d.Warnings = append(d.Warnings, w.first)
+	}
+}

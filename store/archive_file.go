@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/transfer"
+)
+
+// An ArchiveFile is the file that sessions of a store are archived to, as whoever moves them there uses it. It is
+// not for concurrent use. Close must be called.
+type ArchiveFile struct {
+	s *SQLite
+
+	sessions map[int64]foldedSession // by their rows, once it is verified
+	taught   map[int64][]projection.Taught
+	agents   map[int64]int64 // entries of agents
+}
+
+// What archives are of. Those of a database have other numbers of rows, so neither goes on in the other's.
+const (
+	ofFile     = "dialai archive\n"
+	ofDatabase = "dialai archive of a database\n"
+)
+
+// OpenArchiveFile opens the file that sessions of a database are archived to, which has that secret. It returns [ErrNoArchive] for
+// a file that is no archive of it.
+func OpenArchiveFile(ctx context.Context, path string, secret []byte) (*ArchiveFile, error) {
+	return openArchive(ctx, path, ofDatabase, secret)
+}
+
+func openArchive(ctx context.Context, path, of string, secret []byte) (*ArchiveFile, error) {
+	sum := sha256.Sum256(append([]byte(of), secret...))
+	a, err := OpenSQLite(ctx, path, SQLiteOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var has []byte
+	var sessions int64
+	err = a.read.QueryRowContext(ctx, `SELECT coalesce((SELECT value FROM secrets WHERE name=?), x''), (SELECT count(*) FROM (SELECT 1 FROM log LIMIT 1))`, secretLive).Scan(&has, &sessions)
+	switch {
+	case err == nil && len(has) == 0 && sessions == 0: // a new one
+		err = a.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
+			_, err := conn.ExecContext(ctx, `INSERT INTO secrets (name, value) VALUES (?,?)`, secretLive, sum[:])
+			return err
+		}})
+	case err == nil && string(has) != string(sum[:]):
+		err = &OpenError{path, ErrNoArchive}
+	}
+	if err != nil {
+		return nil, errors.Join(translate(err), a.Close())
+	}
+	return &ArchiveFile{s: a}, nil
+}
+
+// Close closes the file.
+func (f *ArchiveFile) Close() error { return f.s.Close() }
+
+// Path returns where it is.
+func (f *ArchiveFile) Path() string { return f.s.path }
+
+// Add adds the whole logs of sessions, all or nothing: the definitions of their machines, the records, and the entries of agents,
+// which name their sessions by their rows in the archive. Of those that it has already, what has come since is added. It
+// returns [ErrNoArchive] where it has another record.
+func (f *ArchiveFile) Add(ctx context.Context, definitions, records, agents []transfer.Row) error {
+	err := f.s.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
+		return inTransaction(ctx, conn, func() error {
+			a := &adding{ctx: ctx, conn: conn, prepared: map[string]*sql.Stmt{}}
+			defer a.close()
+			if err := continues(ctx, conn, "log", records); err != nil {
+				return err
+			}
+			if err := continues(ctx, conn, "agent_log", agents); err != nil {
+				return err
+			}
+			for i := range definitions {
+				r := &definitions[i]
+				a.exec(`INSERT INTO machines (machine_name) VALUES (?) ON CONFLICT DO NOTHING`, r.Machine)
+				a.add(transfer.Definitions, r)
+			}
+			for i := range records {
+				r := &records[i]
+				var decides any
+				if r.Decides != "" {
+					decides = r.Decides
+				}
+				a.exec(`INSERT INTO log (id, session, first, decides, at, events, hash) VALUES (?, ?, ?, `+machineOf+`, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET events=excluded.events`,
+					r.Place, r.Session, r.First, decides, r.At, r.Body, r.Hash)
+			}
+			for i := range agents {
+				r := &agents[i]
+				a.exec(`INSERT INTO agent_log (id, session, seq, event, hash) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET event=excluded.event`, r.Place, r.Session, r.First, text(r.Body), r.Hash)
+			}
+			return a.err
+		})
+	}})
+	return f.refused(err)
+}
+
+// refused says which file is no archive of the store.
+func (f *ArchiveFile) refused(err error) error {
+	if errors.Is(err, ErrNoArchive) {
+		err = &OpenError{f.s.path, err}
+	}
+	return err
+}
+
+// continues returns [ErrNoArchive] if a log of the archive has another record than one of the rows, or one more of their sessions.
+func continues(ctx context.Context, conn *sql.Conn, log string, rows []transfer.Row) error {
+	type place struct {
+		session int64
+		hash    string
+	}
+	want, of := map[int64]place{}, map[int64]bool{}
+	for i := range rows {
+		want[rows[i].Place], of[rows[i].Session] = place{rows[i].Session, string(rows[i].Hash)}, true
+	}
+	sessions, err := json.Marshal(slices.Collect(maps.Keys(of)))
+	if err != nil {
+		return err
+	}
+	places, err := json.Marshal(slices.Collect(maps.Keys(want)))
+	if err != nil {
+		return err
+	}
+	var id int64
+	var session int64
+	var hash []byte
+	return each(scan(conn.QueryContext(ctx, `SELECT l.id, l.session, l.hash FROM json_each(?1) c CROSS JOIN `+log+` l ON l.session=c.value
+		UNION SELECT l.id, l.session, l.hash FROM json_each(?2) c CROSS JOIN `+log+` l ON l.id=c.value`, string(sessions), string(places))).into(&id, &session, &hash), func() error {
+		if want[id] != (place{session, string(hash)}) {
+			return ErrNoArchive
+		}
+		return nil
+	})
+}
+
+// Verify writes what follows from the logs of the archive, checks all of it, and keeps what they say. It returns the names of
+// its machines, and a [session.CorruptError] if it is damaged.
+func (f *ArchiveFile) Verify(ctx context.Context, o *ArchiveOptions) (machines []string, err error) {
+	damaged := func(r Report) error {
+		if r.Difference == nil {
+			return nil
+		}
+		return &session.CorruptError{What: "the archive " + f.s.path, Problem: r.Difference.Error()}
+	}
+	f.s.OnProgress(o.Checked)
+	report, err := f.s.Rebuild(ctx, o.Programs, RebuildOptions{AcceptCut: true}) // places are missing: they are elsewhere
+	if err = errors.Join(err, damaged(report)); err != nil {
+		return nil, err
+	}
+	report, a, err := f.s.verify(ctx, o.Programs, true)
+	if err = errors.Join(err, damaged(report)); err != nil {
+		return nil, err
+	}
+	f.sessions, f.taught, f.agents = a.sessions, a.taught, map[int64]int64{}
+	var of, n int64
+	if err := each(scan(f.s.read.QueryContext(ctx, `SELECT session, count(*) FROM agent_log GROUP BY session`)).into(&of, &n), func() error { f.agents[of] = n; return nil }); err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for row := range f.sessions {
+		names[f.sessions[row].Machine] = true
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// An ArchivedSession is what the archive has of a session.
+type ArchivedSession struct {
+	ID     string
+	Head   session.Hash // of its last record
+	Taught []byte       // what followed from its log, packed
+	Agents int64        // entries of agents
+}
+
+// Session returns what the archive has of the session of a row, once it is verified; ok is false if it has none.
+func (f *ArchiveFile) Session(row int64) (is ArchivedSession, ok bool, err error) {
+	has, ok := f.sessions[row]
+	if !ok {
+		return is, false, nil
+	}
+	taught, err := projection.PackTaught(f.taught[row])
+	return ArchivedSession{has.ID, has.head, taught, f.agents[row]}, true, err
+}

@@ -1,0 +1,95 @@
+package postgres_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/dialai/dialai/internal/pgtest"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/postgres"
+	"github.com/dialai/dialai/store/storetest"
+)
+
+// TestArchive holds a database to the suite of archiving.
+func TestArchive(t *testing.T) {
+	storetest.RunArchive(t, func(t *testing.T) storetest.ArchiveMaker {
+		address := pgtest.Database(t)
+		return storetest.ArchiveMaker{
+			Open: func(t *testing.T) storetest.ArchiveStore { return open(t, address, postgres.Options{}) },
+			Verify: func(t *testing.T, s storetest.ArchiveStore) error {
+				return whole(s.(*postgres.Store).Verify(t.Context(), session.NewPrograms(), nil))
+			},
+			Rebuild: func(t *testing.T, s storetest.ArchiveStore) error {
+				return whole(s.(*postgres.Store).Rebuild(t.Context(), session.NewPrograms(), nil))
+			},
+			File: archiveFile,
+		}
+	})
+}
+
+var archiveFile = storetest.ArchiveFile(func(t *testing.T, path string) (session.Store, func() error, func() error) {
+	s, err := store.OpenSQLite(t.Context(), path, store.SQLiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, func() error { return whole(s.Verify(t.Context(), session.NewPrograms())) }, s.Close
+})
+
+// TestArchiveDropsPartitions: a partition all of whose sessions were moved is dropped, and no other one; the store goes on.
+func TestArchiveDropsPartitions(t *testing.T) {
+	address := pgtest.Database(t)
+	s := open(t, address, postgres.Options{})
+	r, err := runner.New(runner.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	end := func() {
+		t.Helper()
+		started, err := r.Start(t.Context(), parse(t), runner.StartOptions{})
+		if err == nil {
+			_, err = r.Stop(t.Context(), started.ID, runner.Stopping{Actor: session.LocalActor("ann"), Note: "enough"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	partitions := func() (names string) {
+		t.Helper()
+		if err := connected(t, address).QueryRow(t.Context(), `SELECT string_agg(inhrelid::regclass::text, ' ' ORDER BY inhrelid::regclass::text) FROM pg_inherits WHERE inhparent='dialai.log'::regclass`).Scan(&names); err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	o := store.ArchiveOptions{Before: specialist.Time(1) << 50, Statuses: []session.Status{session.Stopped}, To: filepath.Join(t.TempDir(), "archive.db"), At: 7, Programs: session.NewPrograms()}
+	archive := func(want int64) {
+		t.Helper()
+		if done, err := s.Archive(t.Context(), o); err != nil || done.Sessions != want {
+			t.Errorf("archived: %+v, %v", done, err)
+		}
+		if err := whole(s.Verify(t.Context(), session.NewPrograms(), nil)); err != nil {
+			t.Error(err)
+		}
+	}
+	end()
+	end()
+	archive(1) // the newest one stays
+	if now := partitions(); now != "dialai.log_0 dialai.log_default" {
+		t.Errorf("while sessions go on in it, there is %s", now)
+	}
+	exec(t, address, `CREATE TABLE dialai.log_1 PARTITION OF dialai.log FOR VALUES FROM (1048576) TO (2097152)`)
+	exec(t, address, `SELECT setval(pg_get_serial_sequence('dialai.sessions', 'id'), 1048576)`)
+	end()
+	archive(1)
+	if now := partitions(); now != "dialai.log_1 dialai.log_default" {
+		t.Errorf("once all in it were moved, there is %s", now)
+	}
+	end()
+	archive(1)
+	if err := whole(s.Rebuild(t.Context(), session.NewPrograms(), nil)); err != nil {
+		t.Error(err)
+	}
+}
