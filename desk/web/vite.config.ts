@@ -64,7 +64,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'samples', test: /[\\/]machines[\\/]/ }] } } }, // what is alike is packed together
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'shell', test: /src[\\/]App\.svelte$/ }, { name: 'samples', test: /[\\/]machines[\\/]/ }] } } }, // what is alike is packed together
   },
   worker: { format: 'es' },
   test: { include: ['src/**/*.test.ts'] },

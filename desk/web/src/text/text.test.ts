@@ -67,3 +67,39 @@ test('in the pseudo-language every text is longer by two fifths, and takes what 
   });
   expect(wrong.map(({ key }) => key)).toEqual([]);
 });
+
+test('whatever is loaded has loaded its words with it', () => {
+  const of = new Map(sources.map(([path, source]) => [path.replace('../', '').replace('./', 'text/'), source]));
+  const resolved = (from: string, to: string): string | undefined => {
+    const path = new URL(to, 'http://h/' + from).pathname.slice(1);
+    return [path, path + '.ts', path + '.svelte', path + '.svelte.ts'].find((p) => of.has(p));
+  };
+  // What a file imports at once, and what that does.
+  const reached = (from: string, seen = new Set<string>()): Set<string> => {
+    if (!seen.has(from)) {
+      seen.add(from);
+      for (const [, to] of (of.get(from) ?? '').matchAll(/(?:^|\s)(?:import|from) '(\.[^']+)'/g)) {
+        const next = resolved(from, to ?? '');
+        if (next !== undefined) reached(next, seen);
+      }
+    }
+    return seen;
+  };
+  const later = [...of].flatMap(([from, source]) => [...source.matchAll(/\bimport\('(\.[^']+)'\)/g)].map((m) => ({ from, root: resolved(from, m[1] ?? '') ?? '' }))).filter(({ root }) => root !== '');
+  const roots = ['main.ts', ...new Set(later.map(({ root }) => root))];
+  // What is there, each way that leads to a root, once that is loaded.
+  const ways = (root: string): Set<string>[] => {
+    if (root === 'main.ts') return [reached(root)];
+    const from = roots.filter((r) => r !== root && later.some((l) => l.root === root && reached(r).has(l.from)));
+    return from.flatMap(ways).map((before) => new Set([...before, ...reached(root)]));
+  };
+  const missing = roots.flatMap((root) => {
+    const source = [...reached(root)].map((p) => of.get(p) ?? '');
+    const used = all.filter(({ key }) => source.some((s) => s.includes(`'${key}'`)));
+    const there = ways(root).map((way) => new Set([...way].flatMap((p) => [...(of.get(p) ?? '').matchAll(/from '\.\/(en[\w.]*\.json)'/g)].map((m) => './' + m[1]))));
+    expect(there.length, root).toBeGreaterThan(0);
+    return used.filter(({ file }) => there.some((learnt) => !learnt.has(file))).map(({ file, key }) => `${root} uses ${key} of ${file}`);
+  });
+  expect(later.length).toBeGreaterThan(8);
+  expect(missing).toEqual([]);
+});

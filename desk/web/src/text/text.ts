@@ -1,12 +1,18 @@
 import words from './en.json';
 
-// All words of the page are in one file, by key. {name} in a text is a member of what is given with
-// it; a text that is an object has a form for each plural of n. Names and reasons that come from
-// elsewhere are never looked up here: they are data.
+// All words are in en*.json, by key: what the inbox needs in en.json, those of pages that are loaded later come
+// with them (learn). {name} in a text is a member of what is given with it; a text that is an object has a form
+// for each plural of n. Names and reasons that come from elsewhere are never looked up here: they are data.
 
-// Words of pages that are loaded later come with them: see learn.
-
-export type Key = keyof typeof words | keyof typeof import('./en.form.json') | keyof typeof import('./en.pages.json') | keyof typeof import('./en.sessions.json');
+export type Key =
+  | keyof typeof words
+  | keyof typeof import('./en.edit.json')
+  | keyof typeof import('./en.form.json')
+  | keyof typeof import('./en.machine.json')
+  | keyof typeof import('./en.pages.json')
+  | keyof typeof import('./en.acts.json')
+  | keyof typeof import('./en.session.json')
+  | keyof typeof import('./en.sessions.json');
 type Entry = string | Record<string, string>;
 type Given = Record<string, string | number>;
 

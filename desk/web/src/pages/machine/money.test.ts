@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { parse } from '../../api/json';
 
 vi.stubGlobal('location', { search: '' });
-await import('../../text/pages');
+await import('../../text/machine');
 const { billionths, column } = await import('./money');
 
 test('amounts are added exactly, however they are written', () => {

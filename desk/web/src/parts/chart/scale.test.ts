@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 
 vi.stubGlobal('location', { search: '' });
-await import('../../text/pages');
+await import('../../text/machine');
 const { percent } = await import('./scale');
 
 test('a small promise is not told to be larger, nor a large confidence to be certain', () => {

@@ -1,0 +1,1 @@
+import{t,wt as e}from"./shell-DmvAyDwV.js";var m=document.getElementById("desk");m&&e(t,{target:m});
