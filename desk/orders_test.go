@@ -1,24 +1,11 @@
 package desk_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/desk/desktest"
 )
-
-// collapsing has humans decide rounds of a machine whose states collapse, so that what bot says becomes evidence.
-func collapsing(s *desktest.Server, state string, rounds int) {
-	s.Helper()
-	m := desktest.Machine{Name: "collapsing", State: state}
-	for i := range rounds {
-		v := s.Start(m.JSON(), fmt.Sprintf(`{"n":%d}`, i+1), desktest.Proposed("bot", "pay", ""), desktest.Proposed("rob", "refuse", ""))
-		if v.Status == "needs_human" {
-			s.Decide("dave", v.SessionID, "pay")
-		}
-	}
-}
 
 // TestOrderMay: whoever holds nobody who decides in a state finds no orders about it, but who may give them.
 func TestOrderMay(t *testing.T) {
@@ -74,9 +61,7 @@ func TestOrderDialog(t *testing.T) {
 // takes is promoted by who has seen the evidence.
 func TestPromoteOffered(t *testing.T) {
 	s := desktest.Serve(t)
-	const state = `"collapse":{"target":0.5,"alpha":0.2},"risk":{"maxError":0.4}`
-	collapsing(s, state, 2)
-	s.Publish("collapsing", "collapsing.json", desktest.Machine{Name: "collapsing", State: state}.JSON())
+	s.Collapsing(2)
 	p := desktest.Open(s, "carol", "/desk/machines/collapsing/collapse")
 	is := func(says string, offered int) {
 		t.Helper()
@@ -89,7 +74,7 @@ func TestPromoteOffered(t *testing.T) {
 	}
 	is("Nobody can be promoted yet: its promise is not established.", 0)
 	s.Call("carol", 200, "POST", "/v1/machines/collapsing/collapse/ask/freeze", `{"reasoning":"a test"}`, nil)
-	collapsing(s, state, 24)
+	s.Collapsing(24)
 	is("Nobody can be promoted while it is frozen.", 0)
 	s.Call("carol", 200, "POST", "/v1/machines/collapsing/collapse/ask/release", `{"reasoning":"a test"}`, nil)
 	is("150K of 10", 1) // the evidence, as people read it

@@ -142,6 +142,20 @@ func (s *Server) Starts(m Machine, n int) (list []Session) {
 	return list
 }
 
+// Collapsing plays rounds of the machine "collapsing" in which bot, whom dave bears out, and rob differ, and
+// publishes it. Within 26 of them bot is promoted, or can be, where it was frozen meanwhile.
+func (s *Server) Collapsing(rounds int) {
+	s.Helper()
+	m := Machine{Name: "collapsing", State: `"collapse":{"target":0.5,"alpha":0.2},"risk":{"maxError":0.4}`}
+	for i := range rounds {
+		v := s.Start(m.JSON(), fmt.Sprintf(`{"n":%d}`, i+1), Proposed("bot", "pay", ""), Proposed("rob", "refuse", ""))
+		if v.Status == "needs_human" {
+			s.Decide("dave", v.SessionID, "pay")
+		}
+	}
+	s.Publish(m.Name, "collapsing.json", m.JSON())
+}
+
 // Publish publishes a machine file by a name that there is not yet.
 func (s *Server) Publish(name, file, text string) {
 	s.Helper()

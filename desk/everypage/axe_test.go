@@ -64,6 +64,12 @@ func TestAccessible(t *testing.T) {
 	s := desktest.Serve(t)
 	out := looker{desktest.Open(s, "", "/desk/inbox"), script}
 	out.look("sign-in")
+	out.Expect("401 /desk/session")
+	out.Reach("input[type=password]")
+	out.Type("no key")
+	out.Press("Enter")
+	out.Wait(`document.querySelector("main [role=alert]")`)
+	out.look("sign-in refused")
 	l := looker{desktest.Open(s, "carol", "/desk/inbox"), script}
 	l.look("inbox empty")
 	l.Visit("/desk/reviews")
