@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/projection"
@@ -39,8 +40,29 @@ type Report struct {
 	// Differences are the first of each kind, Difference included, if there are more
 	// kinds than one.
 	Differences []*Difference `json:"differences,omitempty"`
+	// Quotas are the windows of tenants of which quotas have counted something else than logs say; Postgres
+	// only. That is no damage: see [QuotaCount].
+	Quotas []QuotaCount `json:"quotas,omitempty"`
 	// Unknown says what the check cannot know.
 	Unknown []string `json:"unknown,omitempty"`
+}
+
+// A QuotaCount is what was counted in a window of a tenant's quota, up to now, and what the logs of its sessions
+// say was spent in it. Quotas count when a call ends, by the clock of the database, and as expected if nobody says
+// what it cost; logs say when an answer was recorded, and have also what programs without the quota spent. Logs of
+// sessions that were archived are not read.
+type QuotaCount struct {
+	Tenant     string   `json:"tenant"`
+	WindowMsec int64    `json:"windowMsec"`
+	Counted    QuotaUse `json:"counted"`
+	Logged     QuotaUse `json:"logged"`
+}
+
+// A QuotaUse is what was used of a quota.
+type QuotaUse struct {
+	Calls   int64       `json:"calls"`
+	Tokens  int64       `json:"tokens"`
+	CostUSD exact.Money `json:"costUSD"`
 }
 
 // A Kind says what is damaged.

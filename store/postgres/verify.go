@@ -48,7 +48,7 @@ var unknown = []string{
 	"whether the audit of models is as it was written, but for what was erased: nothing follows from it",
 	"whether what was recorded is what services, models and clocks said",
 	"whether pages and indexes are whole: pg_amcheck does",
-	"whether what quotas have counted is what logs say: calls are counted when they end, by the clock of the database",
+	"which is right where quotas have counted something else than logs say: calls are counted when they end, as expected if nobody says what they cost, and logs have also what was spent past the quota",
 }
 
 // Verify checks all that is stored, and changes nothing. told is told now and then how many of how many
@@ -64,13 +64,13 @@ func (s *Store) Verify(ctx context.Context, programs *session.Programs, told fun
 	defer conn.Close(context.WithoutCancel(ctx))
 	a := &audit{programs: programs, told: told, found: map[store.Kind]*store.Difference{}, machines: map[int]string{}, definitions: map[string][]byte{},
 		ids: map[int64]string{}, lessons: map[int64]string{}, exemplars: map[int64]projection.Exemplar{}, tallies: map[string]*trust.Book{}, learned: map[string]int64{}, rosters: map[int]int64{},
-		erasedAgents: map[int64]map[int64]string{}, erasedAudit: map[string][]string{}}
+		erasedAgents: map[int64]map[int64]string{}, erasedAudit: map[string][]string{}, work: map[int64]workRow{}}
 	if told == nil {
 		a.told = func(int64, int64) {}
 	}
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		a.tx = tx
-		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.readSnapshots, a.readSessionSnapshots, a.checkSessions, a.checkArchived, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs, a.checkAudit, a.checkSnapshots, a.checkSessionSnapshots, a.checkQuotas} {
+		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.readSnapshots, a.readSessionSnapshots, a.countWorkers, a.readQuotas, a.checkSessions, a.checkStrayWork, a.checkArchived, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs, a.checkAudit, a.checkSnapshots, a.checkSessionSnapshots, a.checkQuotas} {
 			if err := check(ctx); err != nil {
 				return err
 			}
@@ -102,6 +102,10 @@ type audit struct {
 	rosters     map[int]int64          // the last sequence number of each
 	proof       snapshots.Proof
 	kept        map[int64]int64 // at which events snapshots are of sessions whose logs have not come to them yet, by sessions.id
+
+	work    map[int64]workRow // of the sessions that are being read, by sessions.id
+	workers int               // processes that carry sessions on
+	quotas  quotaAudit
 
 	erasedAgents map[int64]map[int64]string // sums of entries that were erased by seq, by sessions.id
 	erasedAudit  map[string][]string        // sums of entries of the audit of models in their order, by session
@@ -201,6 +205,9 @@ func (a *audit) checkSessions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := a.readWork(ctx, rows); err != nil {
+			return err
+		}
 		for i := range rows {
 			records, err := a.checkSession(ctx, &rows[i])
 			if err != nil {
@@ -259,6 +266,7 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 	if a.proof.Counts() {
 		watch = stats.On(f)
 	}
+	a.quotas.account(row, f)
 	a.ids[row.id] = row.ID
 	var head session.Hash
 	var sequence, place int64
@@ -312,6 +320,7 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		if row.Session != want || string(row.head) != string(head[:]) || !ended {
 			a.differs(inRows, row.ID, 0, "its row in sessions is not what its log says")
 		}
+		a.checkWork(row.id, folded)
 	}
 	return records, nil
 }

@@ -102,9 +102,11 @@ func (s *Store) Join(ctx context.Context) (session.Worker, error) {
 
 // missingWork makes the rows of live sessions that have none: which an older program has started, or that
 // were copied here. Whether anybody is to carry them on is seen when they are looked at.
-const missingWork = `INSERT INTO work (session, lane, ready_at)
-	SELECT s.id, s.machine, CASE WHEN s.status=0 AND s.code<>'timer' THEN now() WHEN s.timer_at>0 THEN to_timestamp(s.timer_at/1000.0) END
+const missingWork = `INSERT INTO work (session, lane, ready_at) SELECT s.id, s.machine, ` + wakeOf + `
 	FROM sessions s WHERE s.status<2 AND NOT EXISTS (SELECT FROM work w WHERE w.session=s.id) ON CONFLICT DO NOTHING`
+
+// wakeOf is when a session s is to be woken, as far as its row says.
+const wakeOf = `CASE WHEN s.status=0 AND s.code<>'timer' THEN now() WHEN s.timer_at>0 THEN to_timestamp(s.timer_at/1000.0) END`
 
 // listens waits until ctx is done, or the leases are lost: whatever is sent by then is given up.
 func (w *worker) listens(ctx context.Context) {
