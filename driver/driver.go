@@ -485,10 +485,13 @@ func (d *Driver) followed(ctx context.Context, j *job, tick runner.Tick, err err
 }
 
 // failed tries a step again that has failed, later each time. A session whose log is
-// damaged is not tried again before something is committed to it.
+// damaged is not tried again before something is committed to it, one that a newer version has written to
+// only in a minute.
 func (d *Driver) failed(j *job, err error) {
 	level := slog.LevelWarn
-	if _, damaged := errors.AsType[*session.CorruptError](err); damaged {
+	if errors.As(err, new(*session.NewerError)) {
+		d.rest(j, now()+specialist.Time(elsewhere.Milliseconds()))
+	} else if _, damaged := errors.AsType[*session.CorruptError](err); damaged {
 		d.drop(j)
 		level = slog.LevelError
 	} else {

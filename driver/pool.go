@@ -327,7 +327,8 @@ func (p *pool) until(at specialist.Time) time.Duration {
 // failed gives a session back whose step has failed. What it has nothing to do with counts for nothing.
 func (p *pool) failed(j *job, err error) {
 	r := session.Release{Failed: err.Error()}
-	if _, here := errors.AsType[*runner.StartError](err); here {
+	_, here := errors.AsType[*runner.StartError](err)
+	if here || errors.As(err, new(*session.NewerError)) {
 		r = session.Release{Elsewhere: elsewhere}
 	} else if errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrUnknown) {
 		r = session.Release{After: soonest}

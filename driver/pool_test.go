@@ -314,6 +314,7 @@ func TestPoolFails(t *testing.T) {
 		{errors.New("the disk is on fire"), func(r session.Release) bool { return strings.Contains(r.Failed, "on fire") }},
 		{fmt.Errorf("it has not answered: %w", session.ErrUnknown), func(r session.Release) bool { return r.Failed == "" && r.After > 0 }},
 		{session.ErrBusy, func(r session.Release) bool { return r.Failed == "" && r.After > 0 }},
+		{&session.NewerError{What: "the log", Has: "an event"}, func(r session.Release) bool { return r.Failed == "" && r.Elsewhere == time.Minute }},
 		{&runner.StartError{Problems: []error{errors.New("no such function")}}, func(r session.Release) bool { return r.Failed == "" && r.Elsewhere == time.Minute }},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -72,6 +72,7 @@ type Kind string
 const (
 	inSchema     Kind = "schema"     // tables and migrations
 	inLog        Kind = "log"        // of a session
+	inNewer      Kind = "newer"      // a newer version has written to the log of a session
 	inRoster     Kind = "roster"     // the log of a machine name
 	inDefinition Kind = "definition" // its text is not that of its digest
 	inArchived   Kind = "archived"   // what is kept of sessions whose logs are in another file
@@ -85,7 +86,7 @@ const (
 
 // source reports whether rebuilding needs what is damaged.
 func (k Kind) source() bool {
-	return k == inSchema || k == inLog || k == inRoster || k == inDefinition || k == inArchived
+	return k == inSchema || k == inLog || k == inNewer || k == inRoster || k == inDefinition || k == inArchived
 }
 
 // derived reports whether rebuilding writes it anew.
@@ -109,6 +110,8 @@ func (d *Difference) Error() string {
 		advice = "dialai store rebuild repairs it"
 	case d.Kind.derived():
 		advice = "rebuilding could repair it, but for the other damage"
+	case d.Kind == inNewer:
+		advice = "then look again"
 	case d.Kind == inHead:
 		advice = "look for who wrote to the file, or restore a copy"
 	}
@@ -297,7 +300,7 @@ func (a *audit) conclude() {
 		d.Repaired = d.Kind.derived() && !a.damaged()
 		all = append(all, d)
 	}
-	order := []Kind{inLog, inRoster, inDefinition, inArchived, inSchema, inSecret, inAudit, inAgentLog, inHead, inRows, inFile}
+	order := []Kind{inLog, inNewer, inRoster, inDefinition, inArchived, inSchema, inSecret, inAudit, inAgentLog, inHead, inRows, inFile}
 	slices.SortFunc(all, func(x, y *Difference) int {
 		return cmp.Compare(slices.Index(order, x.Kind), slices.Index(order, y.Kind))
 	})

@@ -70,3 +70,10 @@ func Hurried(o Options, times int) Options {
 	o.hurry = times
 	return o
 }
+
+// ShunMany has a worker leave as many sessions to others as it can remember.
+func ShunMany(w session.Worker) {
+	for i := range shunned {
+		w.(*worker).shun[int64(-i-1)] = time.Now().Add(time.Hour)
+	}
+}

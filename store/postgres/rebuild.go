@@ -190,8 +190,8 @@ func (b *rebuild) fold(ctx context.Context, f *session.Folder, row *sessionRow) 
 		}
 		n++
 		text, problem := proven(&erased, head, &r)
-		if problem != "" {
-			return head, list, n, problem, nil
+		if problem != nil {
+			return head, list, n, problem.Error(), nil
 		}
 		decoded, err := f.Add(text)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -32,6 +33,7 @@ import (
 // The kinds of differences, those first that are worst.
 const (
 	inLog        store.Kind = "log"        // of a session
+	inNewer      store.Kind = "newer"      // a newer version has written to it
 	inRoster     store.Kind = "roster"     // the log of a machine name
 	inDefinition store.Kind = "definition" // its text is not that of its digest
 	inArchived   store.Kind = "archived"   // what is kept of sessions whose logs are in another file
@@ -40,7 +42,7 @@ const (
 	inRows       store.Kind = "rows"       // what follows from logs and definitions
 )
 
-var kinds = []store.Kind{inLog, inRoster, inDefinition, inArchived, inAgentLog, inAudit, inRows}
+var kinds = []store.Kind{inLog, inNewer, inRoster, inDefinition, inArchived, inAgentLog, inAudit, inRows}
 
 // unknown is what no check of a store alone can know.
 var unknown = []string{
@@ -113,7 +115,7 @@ type audit struct {
 
 // differs keeps a difference if it is the first of its kind.
 func (a *audit) differs(kind store.Kind, of string, seq int64, format string, args ...any) {
-	if kind == inLog {
+	if kind == inLog || kind == inNewer {
 		a.broken = true
 	}
 	if a.found[kind] == nil {
@@ -286,12 +288,16 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		problem, events := a.fold(f, &erased, head, &r)
 		switch {
 		case r.first != sequence+1:
-			problem = "it does not follow from the record before: one was removed or altered"
-		case problem == "" && r.place <= place:
-			problem = "its place is not above that of the record before"
+			problem = errors.New("it does not follow from the record before: one was removed or altered")
+		case problem == nil && r.place <= place:
+			problem = errors.New("its place is not above that of the record before")
 		}
-		if problem != "" {
-			a.differs(inLog, row.ID, sequence+1, "%s", problem)
+		if problem != nil {
+			kind := inLog
+			if errors.As(problem, new(*session.NewerError)) {
+				kind = inNewer
+			}
+			a.differs(kind, row.ID, sequence+1, "%v", problem)
 			whole = false
 			continue
 		}
@@ -372,36 +378,36 @@ func (r *logRow) record() session.StoredRecord {
 }
 
 // fold adds a record to a session, and returns what is wrong with it.
-func (a *audit) fold(f *session.Folder, erased *fold.Erased, head session.Hash, r *logRow) (problem string, events []session.Event) {
+func (a *audit) fold(f *session.Folder, erased *fold.Erased, head session.Hash, r *logRow) (problem error, events []session.Event) {
 	text, problem := proven(erased, head, r)
-	if problem != "" {
+	if problem != nil {
 		return problem, nil
 	}
 	events, err := f.Add(text)
 	if err != nil {
-		return err.Error(), nil
+		return err, nil
 	}
 	for i := range events {
 		if d, ok := events[i].Data.(*session.Erased); ok {
 			if seq := erased.PutBack(d); seq != 0 {
-				return fmt.Sprintf("the record at event %d was erased, and is as it was before: it was put back", seq), nil
+				return fmt.Errorf("the record at event %d was erased, and is as it was before: it was put back", seq), nil
 			}
 		}
 	}
-	return "", events
+	return nil, events
 }
 
 // proven returns the events of a record behind the one with the hash head, or what is wrong with it.
-func proven(erased *fold.Erased, head session.Hash, r *logRow) (text []byte, problem string) {
+func proven(erased *fold.Erased, head session.Hash, r *logRow) (text []byte, problem error) {
 	text, err := pack.Unpack(nil, r.events)
 	if err != nil {
-		return nil, fmt.Sprintf("it cannot be read: %v", err)
+		return nil, fmt.Errorf("it cannot be read: %v", err) // which may be a newer form or a flipped byte: no hash tells
 	}
 	record := r.record()
 	if record.Events = text; record.Hash != session.Chain(head, erased.Stream, text) && !erased.Proves(&record) {
-		return nil, "the hash of its record is wrong: the record was altered"
+		return nil, errors.New("the hash of its record is wrong: the record was altered")
 	}
-	return text, ""
+	return text, nil
 }
 
 // follow keeps what follows from the events of a record, and compares what stands beside them.

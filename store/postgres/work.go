@@ -365,10 +365,13 @@ func (w *worker) Release(ctx context.Context, releases ...session.Release) error
 		if r.last > r.Sequence {
 			ms = 0 // somebody here has committed meanwhile
 		}
-		after[i], anyReady = &ms, anyReady || ms == 0
-		if r.Elsewhere > 0 && len(w.shun) < shunned {
+		switch {
+		case r.Elsewhere > 0 && len(w.shun) < shunned:
 			w.shun[r.row] = time.Now().Add(r.Elsewhere)
+		case r.Elsewhere > 0: // there are too many to remember, so nobody has it meanwhile
+			ms = max(ms, r.Elsewhere.Milliseconds())
 		}
+		after[i], anyReady = &ms, anyReady || ms == 0
 	}
 	err := w.send(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, released, w.id, rows, fences, after, failed, undriven, w.s.options.hurried(time.Second), mostFailures)

@@ -218,6 +218,7 @@ func (a *App) hintFor(err error) string {
 	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Machine"):
 		return "dialai sessions lists what was run in this store; --store names another"
 	case errors.As(err, &newer): // it says so itself
+	case errors.As(err, new(*session.NewerError)): // and so does this
 	case errors.As(err, &corrupt):
 		if strings.Contains(corrupt.Problem, "definition ") {
 			return "nothing was changed, and other sessions go on; this one cannot be read, so it can be neither run nor cancelled: " + a.Command("store", []string{"verify"}).String() + " says what else is damaged, and a copy of the store has to be restored"
