@@ -154,6 +154,10 @@ func (p *pool) lost(worker session.Worker) {
 // rejoin joins again.
 func (p *pool) rejoin(ctx context.Context, store session.WorkStore) error {
 	worker, err := store.Join(ctx)
+	if errors.As(err, new(*session.NewerError)) {
+		p.d.outgrow(err)
+		return err
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			p.warn("sessions are not claimed", err)
@@ -179,6 +183,9 @@ func (p *pool) claim(ctx context.Context) {
 		switch {
 		case err == nil && len(leases) >= want.Sessions:
 		case err == nil, ctx.Err() != nil, errors.Is(err, session.ErrOwnerLost):
+			return
+		case errors.As(err, new(*session.NewerError)):
+			p.d.outgrow(err)
 			return
 		default:
 			p.warn("sessions are not claimed", err) // again in a second

@@ -77,3 +77,9 @@ func ShunMany(w session.Worker) {
 		w.(*worker).shun[int64(-i-1)] = time.Now().Add(time.Hour)
 	}
 }
+
+// Renewing returns what renews the owners of this process, by a connection that is opened now.
+func (d *database) Renewing(ctx context.Context) (renew func(), err error) {
+	conn, err := d.connect(ctx)
+	return func() { d.owners.renewOnce(ctx, conn) }, err
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
 )
 
 // Who carries which session on. Each live session has a row in work, which says when a step would do
@@ -76,6 +77,20 @@ type lease struct {
 
 // Join implements [session.WorkStore].
 func (s *Store) Join(ctx context.Context) (session.Worker, error) {
+	w, err := s.join(ctx)
+	if newer, ok := errors.AsType[*store.NewerError](err); ok {
+		err = outgrown(newer.Has)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (s *Store) join(ctx context.Context) (*worker, error) {
+	if has := s.form.Load(); has > format {
+		return nil, outgrown(has)
+	}
 	if _, err := query(ctx, s, pgx.RowTo[int64], missingWork); err != nil {
 		return nil, err
 	}
@@ -98,6 +113,11 @@ func (s *Store) Join(ctx context.Context) (session.Worker, error) {
 	w.tends.Go(func() { w.listens(tending) })
 	w.tends.Go(func() { w.reaps(tending) })
 	return w, nil
+}
+
+// outgrown is the error of a process that is too old for a store since others have written to it.
+func outgrown(form int64) error {
+	return &session.NewerError{What: "the store", Has: fmt.Sprintf("it is of form %d", form)}
 }
 
 // missingWork makes the rows of live sessions that have none: which an older program has started, or that
@@ -269,6 +289,9 @@ func (w *worker) Claim(ctx context.Context, want session.Wanted) (list []session
 func (w *worker) claim(ctx context.Context, text string, args ...any) (list []session.Lease, err error) {
 	if !w.s.owners.lives(w.owner.Name()) {
 		return nil, session.ErrOwnerLost
+	}
+	if has := w.s.form.Load(); has > format {
+		return nil, outgrown(has)
 	}
 	var leases []*lease
 	err = w.send(ctx, func(ctx context.Context, conn *pgx.Conn) error {

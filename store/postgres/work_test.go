@@ -368,3 +368,30 @@ func TestNewerSession(t *testing.T) {
 		t.Errorf("%d failures were counted", failures)
 	}
 }
+
+// TestOutgrown: a process notices with its next renewal that the store is for newer versions only: it is handed out no session any
+// more, and what it has it may bring to an end. Nor may it join again.
+func TestOutgrown(t *testing.T) {
+	address := pgtest.Database(t)
+	s, m := open(t, address, postgres.Options{}), parse(t)
+	held := begin(t, m, s)
+	w := join(t, s)
+	claims(t, w)
+	begin(t, m, s)
+	renew, err := s.Renewing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, address, `UPDATE dialai.meta SET min_writer=99`)
+	renew()
+	if _, err := w.Claim(t.Context(), session.Wanted{Sessions: 1}); !errors.As(err, new(*session.NewerError)) {
+		t.Errorf("claiming: %v", err)
+	}
+	if _, err := s.Join(t.Context()); !errors.As(err, new(*session.NewerError)) {
+		t.Errorf("joining: %v", err)
+	}
+	if err := held.commit(t.Context()); err != nil {
+		t.Errorf("ending what was begun: %v", err)
+	}
+	exec(t, address, `UPDATE dialai.meta SET min_writer=1`) // so that it can be closed
+}

@@ -40,6 +40,7 @@ const (
 	ExitStopped     = api.ExitStopped
 	ExitWaiting     = api.ExitWaiting
 	ExitFinal       = api.ExitFinal
+	ExitTooOld      = 75 // EX_TEMPFAIL of sysexits.h: another version does it
 	ExitInterrupted = 130
 )
 
@@ -55,6 +56,7 @@ var ExitCodes = []struct {
 	{ExitStopped, "stopped by a guard or a limit"},
 	{ExitWaiting, "waiting for answers that come later, or for a timer"},
 	{ExitFinal, "ended in a final state other than the goal"},
+	{ExitTooOld, "a newer version has taken the store over: dialai serve has ended what it did"},
 	{ExitInterrupted, "interrupted: Ctrl-C, SIGTERM or SIGHUP"},
 }
 
