@@ -21,7 +21,7 @@ type database struct {
 	owners  owners
 	clock   clock
 	form    atomic.Int64 // that the store had when owners were renewed last; 0 before
-	drop    func() // drops what is cached, under mu; nil if nothing is
+	drop    func()       // drops what is cached, under mu; nil if nothing is
 	// arrived is told the timeline of the server of each new connection to one that may be written to, and
 	// has to be done before anything is written there. It may be nil.
 	arrived func(ctx context.Context, conn *pgx.Conn, timeline string) error
