@@ -285,7 +285,7 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		if records++; !whole {
 			continue
 		}
-		problem, events := a.fold(f, &erased, head, &r)
+		events, problem := a.fold(f, &erased, head, &r)
 		switch {
 		case r.first != sequence+1:
 			problem = errors.New("it does not follow from the record before: one was removed or altered")
@@ -378,23 +378,23 @@ func (r *logRow) record() session.StoredRecord {
 }
 
 // fold adds a record to a session, and returns what is wrong with it.
-func (a *audit) fold(f *session.Folder, erased *fold.Erased, head session.Hash, r *logRow) (problem error, events []session.Event) {
+func (a *audit) fold(f *session.Folder, erased *fold.Erased, head session.Hash, r *logRow) (events []session.Event, problem error) {
 	text, problem := proven(erased, head, r)
 	if problem != nil {
-		return problem, nil
+		return nil, problem
 	}
 	events, err := f.Add(text)
 	if err != nil {
-		return err, nil
+		return nil, err
 	}
 	for i := range events {
 		if d, ok := events[i].Data.(*session.Erased); ok {
 			if seq := erased.PutBack(d); seq != 0 {
-				return fmt.Errorf("the record at event %d was erased, and is as it was before: it was put back", seq), nil
+				return nil, fmt.Errorf("the record at event %d was erased, and is as it was before: it was put back", seq)
 			}
 		}
 	}
-	return nil, events
+	return events, nil
 }
 
 // proven returns the events of a record behind the one with the hash head, or what is wrong with it.
