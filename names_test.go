@@ -26,8 +26,10 @@ import (
 // which people sign in with a browser; and by what an agent's prompts are judged and answered; and
 // those by which several processes share the sessions of a store, and a server what it remembers, and by which stores
 // are copied; and those by which payloads are erased, and sessions archived, in any store, and the suites of both;
-// and by which a store counts quotas, has a clock, and tells that a copy has taken its place.
-const maxNames = 1391
+// and by which a store counts quotas, has a clock, and tells that a copy has taken its place;
+// and what a check of a store says of quotas, and that a newer version has written to a session;
+// and the inbox with the sessions that are quarantined.
+const maxNames = 1396
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{

@@ -330,6 +330,22 @@ type List[T any] struct {
 	NextCursor string `json:"nextCursor,omitempty" doc:"of the page behind it; absent on the last"`
 }
 
+// An Inbox is a page of the questions that wait for a human.
+type Inbox struct {
+	// Quarantined stand first: each may have a question that nobody gets to see.
+	Quarantined []Quarantined `json:"quarantined,omitempty" doc:"on the first page the sessions that no process carries on any more, 20 at most; resume one, or rule in it"`
+	List[Item]
+}
+
+// A Quarantined is a session that no process carries on any more, for it fails again and again.
+type Quarantined struct {
+	SessionID   string `json:"sessionId"`
+	MachineName string `json:"machineName"`
+	Reason      string `json:"reason,omitempty" doc:"for whoever may see payloads"`
+	Failures    int    `json:"failures,omitempty" doc:"steps that failed in a row"`
+	Crashes     int    `json:"crashes,omitempty" doc:"processes in a row that ended while they carried it on"`
+}
+
 // A Caller is who calls, and may do what.
 type Caller struct {
 	Subject     string   `json:"subject"`

@@ -53,7 +53,15 @@ func (a *app) quarantined(ctx context.Context, limit int) error {
 
 // remarkQuarantined says on stderr that there are sessions that nobody carries on any more.
 func (a *app) remarkQuarantined(ctx context.Context, e *engine) error {
-	if e.far != nil || a.Flags.Quiet {
+	if a.Flags.Quiet {
+		return nil
+	}
+	if e.far != nil {
+		list, err := e.far.Quarantined(ctx, "")
+		if err != nil || len(list) == 0 {
+			return e.far.Told(err)
+		}
+		a.warnQuarantined(list[0].SessionID, list[0].Reason, a.Command("resume", []string{list[0].SessionID}))
 		return nil
 	}
 	work, ok := e.Store.(session.WorkStore)
@@ -64,8 +72,17 @@ func (a *app) remarkQuarantined(ctx context.Context, e *engine) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	fmt.Fprintf(a.Err, "warning: session %s is quarantined, and others may be: nobody carries them on (%s)\n    hint: %s\n", list[0].Session, render.Clean(list[0].Reason), a.Command("sessions", nil, "--quarantined"))
+	a.warnQuarantined(list[0].Session.String(), list[0].Reason, a.Command("sessions", nil, "--quarantined"))
 	return nil
+}
+
+// warnQuarantined says of one session that it is quarantined, and what to do.
+func (a *app) warnQuarantined(id, reason string, hint fmt.Stringer) {
+	why := ""
+	if reason != "" {
+		why = " (" + render.Clean(reason) + ")"
+	}
+	fmt.Fprintf(a.Err, "warning: session %s is quarantined, and others may be: nobody carries them on%s\n    hint: %s\n", id, why, hint)
 }
 
 // withWork opens the store that hands sessions out.

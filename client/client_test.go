@@ -944,6 +944,9 @@ var calls = map[string]func(ctx context.Context, c *client.Client) error{
 	},
 
 	"list-inbox": func(ctx context.Context, c *client.Client) error {
+		if _, err := c.Quarantined(ctx, "m"); err != nil {
+			return err
+		}
 		return first(c.Inbox(ctx, client.QuestionQuery{Machine: "m", State: "s", Code: "c", Human: "h", As: "a", Unclaimed: true, Mine: true, Subject: "r"}))
 	},
 	"get-question": func(ctx context.Context, c *client.Client) error { _, err := c.Question(ctx, "q", "carol"); return err },

@@ -30,6 +30,13 @@ func (c *Client) Inbox(ctx context.Context, q QuestionQuery) iter.Seq2[api.Item,
 	return pages[api.Item](ctx, c, "/v1/inbox", values("machine", q.Machine, "state", q.State, "code", q.Code, "human", q.Human, "as", q.As, "unclaimed", yes(q.Unclaimed), "mine", yes(q.Mine), "subject", q.Subject, "since", moment(q.Since)))
 }
 
+// Quarantined returns the sessions that no process carries on any more, of a machine or, with "", of all that the
+// key may read: those that the inbox begins with, 20 at most.
+func (c *Client) Quarantined(ctx context.Context, machineName string) ([]api.Quarantined, error) {
+	page, err := do[api.Inbox](ctx, c, get("/v1/inbox", values("machine", machineName, "limit", "1")))
+	return page.Quarantined, err
+}
+
 // Question returns a question that waits, by its QuestionID, as a human sees it; as is "" for
 // the only one as whom the key may, or nobody in particular.
 func (c *Client) Question(ctx context.Context, questionID, as string) (api.Item, error) {

@@ -49,6 +49,7 @@ type Driver struct {
 	known    *lru.Cache[name, int64] // up to which event this process knows a session
 	undriven *lru.Cache[name, bool]  // sessions that are left to who steps them by name
 	driving  bool
+	tooOld   error          // a store is for newer versions only
 	pools    sync.WaitGroup // that claim sessions
 	steps    int64          // that have ended
 	finished time.Time      // when the last one did, or driving began
@@ -157,7 +158,8 @@ func (d *Driver) Observer(tenant string) func(session.Change) {
 // its Lock: then it begins no step any more, and returns once those that are under way have
 // ended. They have Config.Grace for that, and are interrupted after it: what was answered by
 // then is recorded, the rest is asked for again by whoever drives next. The error is one of a
-// lock or of a store at the start, nil if ctx ended it; what fails later is tried again. A
+// lock or of a store at the start, nil if ctx ended it; what fails later is tried again, but for
+// a [session.NewerError] of a store that hands sessions out: that ends it as ctx does. A
 // Driver is run once.
 func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
 	steps, interrupt := context.WithCancel(context.WithoutCancel(ctx))
@@ -179,7 +181,7 @@ func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
 	d.look(ctx)
 	due := time.NewTicker(dueEvery)
 	defer due.Stop()
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && d.outgrown() == nil {
 		d.dispatch(steps)
 		select {
 		case <-ctx.Done():
@@ -192,7 +194,25 @@ func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
 		}
 	}
 	d.drain(interrupt)
-	return nil
+	return d.outgrown()
+}
+
+// outgrow has the Driver end, for a store is for newer versions only.
+func (d *Driver) outgrow(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.tooOld == nil {
+		d.config.Log.Error("this version is too old for the store: the steps under way end, and others go on", "error", err)
+		d.tooOld = err
+	}
+	d.nudge()
+}
+
+// outgrown returns why the Driver is to end; nil if it is not.
+func (d *Driver) outgrown() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.tooOld
 }
 
 // lead begins to drive those tenants that no other process drives, and returns the others.
@@ -485,10 +505,13 @@ func (d *Driver) followed(ctx context.Context, j *job, tick runner.Tick, err err
 }
 
 // failed tries a step again that has failed, later each time. A session whose log is
-// damaged is not tried again before something is committed to it.
+// damaged is not tried again before something is committed to it, one that a newer version has written to
+// only in a minute.
 func (d *Driver) failed(j *job, err error) {
 	level := slog.LevelWarn
-	if _, damaged := errors.AsType[*session.CorruptError](err); damaged {
+	if errors.As(err, new(*session.NewerError)) {
+		d.rest(j, now()+specialist.Time(elsewhere.Milliseconds()))
+	} else if _, damaged := errors.AsType[*session.CorruptError](err); damaged {
 		d.drop(j)
 		level = slog.LevelError
 	} else {

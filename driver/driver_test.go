@@ -693,7 +693,7 @@ func TestBrokenFunctions(t *testing.T) {
 // committed to it.
 func TestDamagedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		damaged := &damagedStore{Memory: store.NewMemory()}
+		damaged := &damagedStore{Memory: store.NewMemory(), err: &session.CorruptError{What: "session", Problem: "a hash does not fit"}}
 		g := newRig(t, driver.Config{}, damaged, nil)
 		damaged.id = g.start(parsed(t, twoSteps, "two", "first"))
 		damaged.on = true
@@ -708,17 +708,44 @@ func TestDamagedSession(t *testing.T) {
 	})
 }
 
+// TestNewerSession: a session that a newer version has written to is left to it, and looked at again once a minute; the
+// others go on. It is a failure of no step.
+func TestNewerSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		newer := &damagedStore{Memory: store.NewMemory(), err: &session.NewerError{What: "session", Has: "an event"}}
+		g := newRig(t, driver.Config{}, newer, nil)
+		newer.id = g.start(parsed(t, twoSteps, "two", "first"))
+		newer.on = true
+		g.drive(false)
+		other := g.start(parsed(t, twoSteps, "two", "first"))
+		time.Sleep(10*time.Minute + time.Second)
+		synctest.Wait()
+		g.is(other, session.Completed, session.CodeGoal)
+		if newer.reads != 11 {
+			t.Errorf("in ten minutes it was read %d times", newer.reads)
+		}
+		if a, _ := g.driver.Attempt("main", newer.id); a.Tries != 0 || a.Error == "" {
+			t.Errorf("said of it is %+v", a)
+		}
+		newer.on = false // the process was updated
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		g.is(newer.id, session.Completed, session.CodeGoal)
+	})
+}
+
 type damagedStore struct {
 	*store.Memory
 	id    specialist.SessionID
 	on    bool
 	reads int
+	err   error
 }
 
 func (s *damagedStore) Load(ctx context.Context, p *session.Programs, id specialist.SessionID) (*session.Session, error) {
 	if s.on && id == s.id {
 		s.reads++
-		return nil, &session.CorruptError{What: "session", Problem: "a hash does not fit"}
+		return nil, s.err
 	}
 	return s.Memory.Load(ctx, p, id)
 }

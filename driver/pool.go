@@ -154,6 +154,10 @@ func (p *pool) lost(worker session.Worker) {
 // rejoin joins again.
 func (p *pool) rejoin(ctx context.Context, store session.WorkStore) error {
 	worker, err := store.Join(ctx)
+	if errors.As(err, new(*session.NewerError)) {
+		p.d.outgrow(err)
+		return err
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			p.warn("sessions are not claimed", err)
@@ -179,6 +183,9 @@ func (p *pool) claim(ctx context.Context) {
 		switch {
 		case err == nil && len(leases) >= want.Sessions:
 		case err == nil, ctx.Err() != nil, errors.Is(err, session.ErrOwnerLost):
+			return
+		case errors.As(err, new(*session.NewerError)):
+			p.d.outgrow(err)
 			return
 		default:
 			p.warn("sessions are not claimed", err) // again in a second
@@ -327,7 +334,8 @@ func (p *pool) until(at specialist.Time) time.Duration {
 // failed gives a session back whose step has failed. What it has nothing to do with counts for nothing.
 func (p *pool) failed(j *job, err error) {
 	r := session.Release{Failed: err.Error()}
-	if _, here := errors.AsType[*runner.StartError](err); here {
+	_, here := errors.AsType[*runner.StartError](err)
+	if here || errors.As(err, new(*session.NewerError)) {
 		r = session.Release{Elsewhere: elsewhere}
 	} else if errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrUnknown) {
 		r = session.Release{After: soonest}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -314,6 +315,7 @@ func TestPoolFails(t *testing.T) {
 		{errors.New("the disk is on fire"), func(r session.Release) bool { return strings.Contains(r.Failed, "on fire") }},
 		{fmt.Errorf("it has not answered: %w", session.ErrUnknown), func(r session.Release) bool { return r.Failed == "" && r.After > 0 }},
 		{session.ErrBusy, func(r session.Release) bool { return r.Failed == "" && r.After > 0 }},
+		{&session.NewerError{What: "the log", Has: "an event"}, func(r session.Release) bool { return r.Failed == "" && r.Elsewhere == time.Minute }},
 		{&runner.StartError{Problems: []error{errors.New("no such function")}}, func(r session.Release) bool { return r.Failed == "" && r.Elsewhere == time.Minute }},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -343,4 +345,51 @@ func (b *breaking) Load(ctx context.Context, p *session.Programs, id specialist.
 		return nil, b.err
 	}
 	return b.handing.Load(ctx, p, id)
+}
+
+// TestPoolOutgrown: a store that is for newer versions only ends the Driver, once the steps under way have ended and what was
+// leased is given back.
+func TestPoolOutgrown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &outgrowing{handing: newHanding()}
+		g := newRig(t, driver.Config{Workers: 1}, h, map[string]specialist.ProposerFunc{"slow": func(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
+			h.on.Store(true)
+			time.Sleep(10 * time.Second)
+			return first(ctx, q)
+		}})
+		id := g.start(parsed(t, twoSteps, "two", "slow"))
+		err := g.driver.Run(t.Context(), driver.Tenant{Name: "main", Runner: g.runner})
+		if !errors.As(err, new(*session.NewerError)) {
+			t.Errorf("the Driver has ended with %v", err)
+		}
+		if s, err := g.runner.Session(t.Context(), id); err != nil || s.Executed != 1 {
+			t.Errorf("the step under way came to %+v, %v", s, err)
+		}
+		if len(h.told) != 1 || !h.joined[0].closed {
+			t.Errorf("given back was %+v", h.told)
+		}
+	})
+}
+
+// An outgrowing store is for newer versions only once it is on.
+type outgrowing struct {
+	*handing
+	on atomic.Bool
+}
+
+func (h *outgrowing) Join(ctx context.Context) (session.Worker, error) {
+	w, err := h.handing.Join(ctx)
+	return &outgrown{w, h}, err
+}
+
+type outgrown struct {
+	session.Worker
+	h *outgrowing
+}
+
+func (w *outgrown) Claim(ctx context.Context, want session.Wanted) ([]session.Lease, error) {
+	if w.h.on.Load() {
+		return nil, &session.NewerError{What: "the store", Has: "it is of form 9"}
+	}
+	return w.Worker.Claim(ctx, want)
 }

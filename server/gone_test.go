@@ -78,3 +78,34 @@ func TestArchived(t *testing.T) {
 		t.Errorf("whoever may not see it is told %s", r.body)
 	}
 }
+
+// TestNewerVersion: a request about a session that a newer version has written to is refused as that, and may be sent again.
+func TestNewerVersion(t *testing.T) {
+	kept := &newerStore{Store: store.NewMemory()}
+	d := newDesk(t, deskOptions{store: kept, drives: true})
+	open := d.start(reviewed)
+	kept.newer.Store(true)
+	r := d.want(503, "GET", "/v1/sessions/"+open.SessionID, "")
+	if r.code() != "newer_version" || !strings.Contains(string(r.body), `"retryable":true`) {
+		t.Errorf("it is refused with %s", r.body)
+	}
+}
+
+type newerStore struct {
+	session.Store
+	newer atomic.Bool
+}
+
+func (s *newerStore) Load(ctx context.Context, p *session.Programs, id specialist.SessionID) (*session.Session, error) {
+	if s.newer.Load() {
+		return nil, session.Corrupt("the log of session "+id.String(), &session.NewerError{Has: "event 3"})
+	}
+	return s.Store.Load(ctx, p, id)
+}
+
+func (s *newerStore) Recent(id specialist.SessionID) *session.Session {
+	if s.newer.Load() {
+		return nil
+	}
+	return s.Store.Recent(id)
+}

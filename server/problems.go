@@ -88,6 +88,9 @@ func problemOf(err error) *api.Error {
 		}
 		return p
 	}
+	if newer, ok := errors.AsType[*session.NewerError](err); ok {
+		return &api.Error{Status: http.StatusServiceUnavailable, Code: "newer_version", Detail: newer.Error(), Hint: "a server of that version answers; other sessions go on here", ExitCode: 1, Retryable: true}
+	}
 	if _, ok := errors.AsType[*session.CorruptError](err); ok {
 		return &api.Error{Status: http.StatusInternalServerError, Code: "store_damaged", Detail: "what is stored contradicts itself", Hint: "dialai store verify says what; other sessions go on", ExitCode: 1}
 	}
@@ -324,6 +327,7 @@ var explained = map[string]string{
 	"store_full":             "The disk of the store is full. Nothing was changed.",
 	"store_read_only":        "The store cannot be written.",
 	"store_gone":             "The file of the store was removed or replaced while the server ran. Nothing was changed: put it back, and start the server again.",
+	"newer_version":          "A newer version of dialai has written to this session. Ask a server of that version. Other sessions go on.",
 	"store_damaged":          "What is stored of this contradicts itself. Other sessions go on.",
 	"internal":               "A fault of the server. Its log has it under the request's id.",
 	"unsupported_media_type": "Bodies are application/json.",

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/api"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/server/internal/params"
@@ -49,7 +50,33 @@ type inboxIn struct {
 }
 
 type inboxOut struct {
-	Body api.List[api.Item]
+	Body api.Inbox
+}
+
+// mostQuarantined is how many quarantined sessions the inbox has.
+const mostQuarantined = 20
+
+// quarantined returns sessions that no process carries on any more, of the machines that the caller may read.
+func (s *Server) quarantined(ctx context.Context, p *Principal, machineName string) (list []api.Quarantined, err error) {
+	work, ok := tenantOf(ctx).Runner.Store().(session.WorkStore)
+	if !ok {
+		return nil, nil
+	}
+	all, err := work.Quarantined(ctx, maxPage)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range all {
+		if len(list) == mostQuarantined || machineName != "" && q.MachineName != machineName || !p.may(mayRead, q.MachineName) {
+			continue
+		}
+		shown := api.Quarantined{SessionID: q.Session.String(), MachineName: q.MachineName, Failures: q.Failures, Crashes: q.Crashes}
+		if p.may(mayPayload, q.MachineName) {
+			shown.Reason = packs.Redact(q.Reason)
+		}
+		list = append(list, shown)
+	}
+	return list, nil
 }
 
 func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOut, error) {
@@ -91,8 +118,11 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 	if err != nil {
 		return nil, err
 	}
-	out := &inboxOut{api.List[api.Item]{Items: shown, NextCursor: string(next)}}
-	return out, nil
+	out := &inboxOut{api.Inbox{List: api.List[api.Item]{Items: shown, NextCursor: string(next)}}}
+	if in.Cursor == "" {
+		out.Body.Quarantined, err = s.quarantined(ctx, p, in.Machine)
+	}
+	return out, err
 }
 
 // mine returns the questions that somebody is at or is to be. Claims are few, and lead to them.
@@ -124,7 +154,7 @@ func (s *Server) mine(ctx context.Context, p *Principal, in *inboxIn, viewer mac
 		}
 	}
 	slices.SortStableFunc(items, func(a, b api.Item) int { return cmp.Compare(a.Since, b.Since) })
-	return &inboxOut{api.List[api.Item]{Items: items}}, nil
+	return &inboxOut{api.Inbox{List: api.List[api.Item]{Items: items}}}, nil
 }
 
 // parts returns the session and the round of a question.

@@ -158,7 +158,7 @@ func (e *Eraser) events(events []byte) ([]byte, error) {
 			continue
 		}
 		if raw[i].Kind != KindCreated && newData(raw[i].Kind) == nil {
-			return nil, &DecodeError{"event kind", raw[i].Kind}
+			return nil, unknownKind(&raw[i])
 		}
 		if raw[i].Data, err = e.object(raw[i].Kind, raw[i].Data); err != nil {
 			return nil, fmt.Errorf("event %d: %w", raw[i].Seq, err)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -53,6 +54,29 @@ type CorruptError struct{ What, Problem string }
 
 func (e *CorruptError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.What, e.Problem) }
 
+// A NewerError says that a newer version of this program has written something that this one cannot read, such as
+// a record of a session; that is nothing that is wrong with it. It wraps a [CorruptError]: whoever leaves
+// out what is damaged and goes on with the rest leaves this out, too.
+type NewerError struct {
+	What string // that it is in, such as "the log of session …"; "" where that is not known yet
+	Has  string // what cannot be read
+}
+
+func (e *NewerError) Error() string {
+	what := e.What
+	if what != "" {
+		what += ": "
+	}
+	return what + e.problem()
+}
+
+func (e *NewerError) problem() string {
+	return e.Has + ", which a newer version of dialai has written; update the program"
+}
+
+// Unwrap returns what is not known to be more than damage.
+func (e *NewerError) Unwrap() error { return &CorruptError{e.What, e.problem()} }
+
 // An unreadError says that something could not be read, which says nothing of what it is.
 type unreadError struct{ error }
 
@@ -62,6 +86,9 @@ type unreadError struct{ error }
 func Corrupt(what string, err error) error {
 	if unread, ok := errors.AsType[*unreadError](err); ok {
 		return unread.error
+	}
+	if newer, ok := errors.AsType[*NewerError](err); ok {
+		return &NewerError{cmp.Or(newer.What, what), newer.Has}
 	}
 	if said, ok := errors.AsType[*CorruptError](err); ok {
 		return said

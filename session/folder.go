@@ -141,13 +141,18 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 	}
 	d := newData(r.Kind)
 	if d == nil {
-		return nil, &DecodeError{"event kind", r.Kind}
+		return nil, unknownKind(r)
 	}
 	d.form(in)
 	if m, ok := d.(*Moved); ok && in.err == nil {
 		return d, f.moved(m)
 	}
 	return d, in.err
+}
+
+// unknownKind is the error of an event that only newer programs write.
+func unknownKind(r *Raw) error {
+	return &NewerError{Has: fmt.Sprintf("event %d is of the kind %q", r.Seq, r.Kind)}
 }
 
 // newData returns an empty event of a kind; nil if there is no such kind.

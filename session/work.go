@@ -20,7 +20,8 @@ var ErrOwnerLost = errors.New("the store has not heard of this process for too l
 // A WorkStore is a store that hands its live sessions out to processes that carry them on. A
 // store without is driven by one process at a time.
 type WorkStore interface {
-	// Join makes this process one of those to which sessions are handed out, under a new name.
+	// Join makes this process one of those to which sessions are handed out, under a new name. It
+	// returns a NewerError if this program is too old for the store.
 	Join(ctx context.Context) (Worker, error)
 	// Workers lists the processes that have joined and live, in the order in which they did.
 	Workers(ctx context.Context) ([]WorkerInfo, error)
@@ -37,7 +38,8 @@ type WorkStore interface {
 // concurrently.
 type Worker interface {
 	// Claim leases sessions with which a step would do something now, of those of each machine
-	// the ones that have waited longest; none is no error. It returns ErrOwnerLost once Lost is closed.
+	// the ones that have waited longest; none is no error. It returns ErrOwnerLost once Lost is closed,
+	// and a NewerError once this program is too old for the store; what it has leased it still has.
 	Claim(ctx context.Context, want Wanted) ([]Lease, error)
 	// Release gives leased sessions back. One that is not leased any more is left as it is. If it
 	// fails, the sessions are handed out again before long, at whatever time.
@@ -83,7 +85,7 @@ type Release struct {
 	// Undriven says that nobody is to carry it on: it is never handed out again.
 	Undriven bool
 	// Elsewhere is for how long it is not handed out to this process, which lacks something that
-	// others may have; 0 for not at all.
+	// others may have; 0 for not at all. It may be handed out to nobody so long where there are many.
 	Elsewhere time.Duration
 }
 

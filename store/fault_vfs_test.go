@@ -19,7 +19,8 @@ import (
 type disk struct {
 	name string
 	tls  *libc.TLS
-	unix uintptr // *sqlite3.Tsqlite3_vfs
+	unix uintptr // *sqlite3.Tsqlite3_vfs, as is own
+	own  uintptr
 
 	mu      sync.Mutex
 	n       int    // operations so far
@@ -90,6 +91,7 @@ func newDisk(t *testing.T, name string) *disk {
 	v := vfsOf(own)
 	*v = *vfsOf(d.unix)
 	v.FpNext, v.FzName = 0, cname
+	d.own = own
 	v.FxOpen, v.FxDelete, v.FxAccess = pointer[openFn](d.open), pointer[deleteFn](d.delete), pointer[accessFn](d.access)
 	if rc := sqlite3.Xsqlite3_vfs_register(tls, own, 0); rc != 0 {
 		t.Fatalf("registering: %d", rc)

@@ -327,6 +327,49 @@ func TestLoadRefusesDamage(t *testing.T) {
 	}
 }
 
+// TestNewerRecord: a session to which a newer version has written is refused as that, whichever part of it is new, and
+// is not taken for damaged; others go on.
+func TestNewerRecord(t *testing.T) {
+	for what, events := range map[string]string{
+		"event 27 is of the kind \"foretold\"": `[{"seq":27,"at":"2026-11-22T00:00:00Z","kind":"foretold","sure":true}]`,
+		"it is packed in form 7":               "\x07packed",
+	} {
+		a := newStore(t)
+		id := a.ids[0].String()
+		var head session.Hash
+		a.with(func(r *runner.Runner, s *store.SQLite) {
+			is, err := s.Load(a.ctx, session.NewPrograms(), a.ids[0])
+			a.ok(err)
+			if head = *is.Head; is.Sequence != 26 {
+				t.Fatalf("the session is at event %d", is.Sequence)
+			}
+		})
+		hash := session.Chain(head, id, []byte(events))
+		a.exec(`INSERT INTO log (session, first, at, events, hash) VALUES (1, 27, 1, ?, ?)`, []byte(events), hash[:])
+		a.exec(`UPDATE sessions SET sequence=27, head=? WHERE id=1`, hash[:])
+		a.with(func(r *runner.Runner, _ *store.SQLite) {
+			_, err := r.Step(a.ctx, a.ids[0])
+			newer, ok := errors.AsType[*session.NewerError](err)
+			if !ok || newer.Has != what || newer.What != "the log of session "+id || !errors.As(err, new(*session.CorruptError)) || strings.Contains(err.Error(), "damaged") {
+				t.Errorf("Step = %v, want %q", err, what)
+			}
+			if _, err := r.Step(a.ctx, a.ids[1]); err != nil {
+				t.Errorf("another session is touched by it: %v", err)
+			}
+		})
+		if !strings.HasPrefix(what, "event") {
+			continue // a flipped byte would look the same
+		}
+		d := a.verify().Difference
+		if d == nil || d.Kind != "newer" || d.Stream != id || d.InLog || d.Repaired || !strings.HasSuffix(d.Error(), "update the program; then look again") {
+			t.Errorf("Verify = %+v", d)
+		}
+		if r := a.rebuild(true); r.Difference == nil || r.Difference.Kind != "newer" {
+			t.Errorf("a rebuild says %+v", r.Difference)
+		}
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

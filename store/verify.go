@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/projection"
@@ -39,8 +40,29 @@ type Report struct {
 	// Differences are the first of each kind, Difference included, if there are more
 	// kinds than one.
 	Differences []*Difference `json:"differences,omitempty"`
+	// Quotas are the windows of tenants of which quotas have counted something else than logs say; Postgres
+	// only. That is no damage: see [QuotaCount].
+	Quotas []QuotaCount `json:"quotas,omitempty"`
 	// Unknown says what the check cannot know.
 	Unknown []string `json:"unknown,omitempty"`
+}
+
+// A QuotaCount is what was counted in a window of a tenant's quota, up to now, and what the logs of its sessions
+// say was spent in it. Quotas count when a call ends, by the clock of the database, and as expected if nobody says
+// what it cost; logs say when an answer was recorded, and have also what programs without the quota spent. Logs of
+// sessions that were archived are not read.
+type QuotaCount struct {
+	Tenant     string   `json:"tenant"`
+	WindowMsec int64    `json:"windowMsec"`
+	Counted    QuotaUse `json:"counted"`
+	Logged     QuotaUse `json:"logged"`
+}
+
+// A QuotaUse is what was used of a quota.
+type QuotaUse struct {
+	Calls   int64       `json:"calls"`
+	Tokens  int64       `json:"tokens"`
+	CostUSD exact.Money `json:"costUSD"`
 }
 
 // A Kind says what is damaged.
@@ -50,6 +72,7 @@ type Kind string
 const (
 	inSchema     Kind = "schema"     // tables and migrations
 	inLog        Kind = "log"        // of a session
+	inNewer      Kind = "newer"      // a newer version has written to the log of a session
 	inRoster     Kind = "roster"     // the log of a machine name
 	inDefinition Kind = "definition" // its text is not that of its digest
 	inArchived   Kind = "archived"   // what is kept of sessions whose logs are in another file
@@ -63,7 +86,7 @@ const (
 
 // source reports whether rebuilding needs what is damaged.
 func (k Kind) source() bool {
-	return k == inSchema || k == inLog || k == inRoster || k == inDefinition || k == inArchived
+	return k == inSchema || k == inLog || k == inNewer || k == inRoster || k == inDefinition || k == inArchived
 }
 
 // derived reports whether rebuilding writes it anew.
@@ -87,6 +110,8 @@ func (d *Difference) Error() string {
 		advice = "dialai store rebuild repairs it"
 	case d.Kind.derived():
 		advice = "rebuilding could repair it, but for the other damage"
+	case d.Kind == inNewer:
+		advice = "then look again"
 	case d.Kind == inHead:
 		advice = "look for who wrote to the file, or restore a copy"
 	}
@@ -275,7 +300,7 @@ func (a *audit) conclude() {
 		d.Repaired = d.Kind.derived() && !a.damaged()
 		all = append(all, d)
 	}
-	order := []Kind{inLog, inRoster, inDefinition, inArchived, inSchema, inSecret, inAudit, inAgentLog, inHead, inRows, inFile}
+	order := []Kind{inLog, inNewer, inRoster, inDefinition, inArchived, inSchema, inSecret, inAudit, inAgentLog, inHead, inRows, inFile}
 	slices.SortFunc(all, func(x, y *Difference) int {
 		return cmp.Compare(slices.Index(order, x.Kind), slices.Index(order, y.Kind))
 	})

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -274,7 +275,12 @@ func (f *folding) add(r *logRow) *Difference {
 		f.stream = cmp.Or(id, f.stream)
 	}
 	bad := func(format string, args ...any) *Difference {
-		d := differs(inLog, f.stream, format, args...)
+		err := fmt.Errorf(format, args...)
+		kind := inLog
+		if errors.As(err, new(*session.NewerError)) {
+			kind = inNewer
+		}
+		d := differs(kind, f.stream, "%v", err)
 		d.Seq = want.first
 		return d
 	}
@@ -289,7 +295,7 @@ func (f *folding) add(r *logRow) *Difference {
 	}
 	events, err := f.Add(r.events)
 	if err != nil {
-		return bad("%v", err)
+		return bad("%w", err)
 	}
 	if copy(f.head[:], r.hash); f.sequence == 0 {
 		f.machine = f.Session().Machine().Name()

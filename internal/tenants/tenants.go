@@ -102,8 +102,8 @@ func (t *Tenants) past(ctx context.Context, tenant string, since specialist.Time
 		if whose != tenant {
 			continue
 		}
-		a := accounting{tenant: tenant, since: since, past: &p, out: map[int32]specialist.Time{}}
-		live, err := a.read(ctx, t.from, id)
+		f := &session.Folder{}
+		live, err := account(f, tenant, since, &p).read(ctx, t.from, id)
 		if err != nil {
 			return p, fmt.Errorf("session %s: %w", id, err)
 		}
@@ -193,14 +193,31 @@ type accounting struct {
 	tenant string
 	since  specialist.Time
 	past   *spend.Past
-	folder session.Folder
+	folder *session.Folder
 	out    map[int32]specialist.Time // asks outside this process that are out, by index: when they were sent
+}
+
+// Account notes in past what a session spends from a moment on, as quotas count it, while f folds its log
+// from the beginning. The hook that f has goes on to be called.
+func Account(f *session.Folder, since specialist.Time, past *spend.Past) {
+	account(f, "", since, past)
+}
+
+func account(f *session.Folder, tenant string, since specialist.Time, past *spend.Past) *accounting {
+	a := &accounting{tenant: tenant, since: since, past: past, folder: f, out: map[int32]specialist.Time{}}
+	applied := f.Applied
+	f.Applied = func(seq int64, ev session.Event, before, after spend.Book) {
+		a.applied(ev, before, after)
+		if applied != nil {
+			applied(seq, ev, before, after)
+		}
+	}
+	return a
 }
 
 // read folds the log of a session and reports whether the session is live.
 func (a *accounting) read(ctx context.Context, from Source, id specialist.SessionID) (live bool, err error) {
-	a.folder.Applied = a.applied
-	for _, err := range from.Fold(ctx, id, &a.folder) {
+	for _, err := range from.Fold(ctx, id, a.folder) {
 		if err != nil {
 			return false, err
 		}
@@ -225,7 +242,7 @@ func (a *accounting) call(s *session.Session, ask *session.AskState, at speciali
 }
 
 // applied counts one event.
-func (a *accounting) applied(_ int64, ev session.Event, before, after spend.Book) {
+func (a *accounting) applied(ev session.Event, before, after spend.Book) {
 	ended := a.follow(ev.At)
 	used := spend.Book{
 		Calls: after.Calls - before.Calls, TokensIn: after.TokensIn - before.TokensIn, TokensOut: after.TokensOut - before.TokensOut,

@@ -32,7 +32,7 @@ func TestUnsentAsks(t *testing.T) {
 		{"said to have made no call", unpriced, nothing, true},
 		{"of another round", priced, unknown, false},
 	} {
-		a := accounting{folder: session.Folder{Round: session.OpenRound{Asks: []session.AskState{{Ask: &session.Ask{Index: 1, Remote: c.remote}}}}}}
+		a := accounting{folder: &session.Folder{Round: session.OpenRound{Asks: []session.AskState{{Ask: &session.Ask{Index: 1, Remote: c.remote}}}}}}
 		if got := a.unsent(&c.failed); got != c.unsent {
 			t.Errorf("an ask that was %s: unsent %t, want %t", c.what, got, c.unsent)
 		}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,7 +17,7 @@ import (
 // In a file, sessions have numbers in the order in which they began, which those of a database need not have. So in the
 // archive a session has the place of its first record as its number.
 //
-// A partition of the log all of whose sessions have been moved is dropped: none that begins later belongs to it.
+// Then partitions of the log give their room back (partition_tidy.go).
 
 // Archivable returns what [Store.Archive] would move, and moves nothing.
 func (s *Store) Archivable(ctx context.Context, o store.ArchiveOptions) (a store.Archived, err error) {
@@ -78,7 +77,7 @@ func (s *Store) Archive(ctx context.Context, o store.ArchiveOptions) (done store
 	}
 	if all.Sessions == 0 {
 		done.Kept = all.Kept
-		return done, s.translate(m.dropPartitions(ctx))
+		return done, s.translate(m.tidyPartitions(ctx))
 	}
 	secret, err := s.Secret(ctx)
 	if err != nil {
@@ -89,7 +88,7 @@ func (s *Store) Archive(ctx context.Context, o store.ArchiveOptions) (done store
 	}
 	done, err = archive.Run(ctx, m, &o, m.file.Path(), all)
 	if err = errors.Join(err, m.file.Close()); err == nil {
-		err = s.translate(m.dropPartitions(ctx))
+		err = s.translate(m.tidyPartitions(ctx))
 	}
 	return done, err
 }
@@ -234,41 +233,4 @@ func (m *archiving) delete(ctx context.Context, tx pgx.Tx, has []toMove, done *s
 	}
 	done.Sessions, done.Records, done.Bytes = done.Sessions+int64(len(ids)), done.Records+records, done.Bytes+bytes
 	return gone, nil
-}
-
-// dropPartitions drops the partitions of the log that are empty and stay so. One that somebody uses is left to
-// the next run.
-func (m *archiving) dropPartitions(ctx context.Context) error {
-	rows, _ := m.conn.Query(ctx, `SELECT substring(c.relname FROM 5)::bigint FROM pg_inherits i JOIN pg_class c ON c.oid=i.inhrelid
-		WHERE i.inhparent=to_regclass('log') AND c.relname ~ '^log_[0-9]+$' ORDER BY 1`) // the error comes with the rows
-	numbers, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	for _, n := range numbers {
-		if err == nil {
-			err = pgx.BeginFunc(ctx, m.conn, func(tx pgx.Tx) error { return dropPartition(ctx, tx, n) })
-		}
-		if code(err) == "55P03" || code(err) == "40P01" {
-			err = nil
-		}
-	}
-	return err
-}
-
-// dropPartition drops the n-th partition if it is empty, and sessions with higher numbers have begun than belong to it.
-func dropPartition(ctx context.Context, tx pgx.Tx, n int64) error {
-	table := fmt.Sprint("log_", n)
-	var due bool
-	if err := tx.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+table+`) AND (SELECT coalesce(max(id), 0) FROM sessions)>=$1`, (n+1)*partitionSize).Scan(&due); err != nil || !due {
-		return err
-	}
-	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout='1s'`); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, `LOCK TABLE log IN ACCESS EXCLUSIVE MODE`); err != nil {
-		return err
-	}
-	if err := tx.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+table+`)`).Scan(&due); err != nil || !due { // now nobody writes
-		return err
-	}
-	_, err := tx.Exec(ctx, `DROP TABLE `+table)
-	return err
 }

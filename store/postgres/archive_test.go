@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -90,6 +91,62 @@ func TestArchiveDropsPartitions(t *testing.T) {
 	end()
 	archive(1)
 	if err := whole(s.Rebuild(t.Context(), session.NewPrograms(), nil)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestArchiveRewritesPartitions: of a partition of which next to nothing is left the room is given back, once, and what is left
+// is whole; one in which sessions begin, or of which more is left, stays as it is.
+func TestArchiveRewritesPartitions(t *testing.T) {
+	address := pgtest.Database(t)
+	s, m := open(t, address, postgres.Options{}), parse(t)
+	kept := begin(t, m, s)
+	const partition = `SELECT pg_relation_filenode('dialai.%s')::int`
+	file := func(name string) int { t.Helper(); return ask[int](t, address, fmt.Sprintf(partition, name)) }
+	fill := func(session int64, deleted string) {
+		t.Helper()
+		exec(t, address, fmt.Sprintf(`INSERT INTO dialai.log (session, first, at, events, hash) SELECT %d, 1000+g, 1, decode(repeat('ab', 1000), 'hex'), '' FROM generate_series(1, 3000) g; DELETE FROM dialai.log WHERE first>=1000 AND %s`, session, deleted))
+	}
+	archive := func() {
+		t.Helper()
+		o := store.ArchiveOptions{Before: specialist.Time(1) << 50, To: filepath.Join(t.TempDir(), "archive.db"), At: 7, Programs: session.NewPrograms()}
+		if _, err := s.Archive(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, address, `CREATE TABLE dialai.log_1 PARTITION OF dialai.log FOR VALUES FROM (1048576) TO (2097152)`)
+	fill(1, "first<1500")
+	before := file("log_0")
+	archive()
+	if file("log_0") != before {
+		t.Error("a partition in which sessions begin was written anew")
+	}
+	exec(t, address, `SELECT setval(pg_get_serial_sequence('dialai.sessions', 'id'), 1048576)`)
+	begin(t, m, s)
+	fill(1048577, "session>1")
+	archive()
+	if file("log_0") != before {
+		t.Error("a partition of which more is left was written anew")
+	}
+	exec(t, address, `DELETE FROM dialai.log WHERE first>=1000`)
+	other := file("log_1")
+	archive()
+	if now := ask[int](t, address, `SELECT pg_table_size('dialai.log_0')::int`); file("log_0") == before || now > 1<<17 {
+		t.Errorf("what is left of a partition takes %d bytes", now)
+	}
+	if file("log_1") != other {
+		t.Error("the partition in which sessions begin was written anew")
+	}
+	before = file("log_0")
+	archive()
+	if file("log_0") != before {
+		t.Error("a partition that was written anew is so again")
+	}
+	kept.check(t, s)
+	if err := kept.commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := whole(s.Verify(t.Context(), session.NewPrograms(), nil)); err != nil {
 		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,7 +20,8 @@ type database struct {
 	lock    int64 // of advisory locks: what is in order in all processes
 	owners  owners
 	clock   clock
-	drop    func() // drops what is cached, under mu; nil if nothing is
+	form    atomic.Int64 // that the store had when owners were renewed last; 0 before
+	drop    func()       // drops what is cached, under mu; nil if nothing is
 	// arrived is told the timeline of the server of each new connection to one that may be written to, and
 	// has to be done before anything is written there. It may be nil.
 	arrived func(ctx context.Context, conn *pgx.Conn, timeline string) error

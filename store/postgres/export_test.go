@@ -70,3 +70,16 @@ func Hurried(o Options, times int) Options {
 	o.hurry = times
 	return o
 }
+
+// ShunMany has a worker leave as many sessions to others as it can remember.
+func ShunMany(w session.Worker) {
+	for i := range shunned {
+		w.(*worker).shun[int64(-i-1)] = time.Now().Add(time.Hour)
+	}
+}
+
+// Renewing returns what renews the owners of this process, by a connection that is opened now.
+func (d *database) Renewing(ctx context.Context) (renew func(), err error) {
+	conn, err := d.connect(ctx)
+	return func() { d.owners.renewOnce(ctx, conn) }, err
+}

@@ -127,14 +127,16 @@ func (o *owners) renewOnce(ctx context.Context, conn *pgx.Conn) {
 	defer cancel()
 	sent, asked := time.Now(), o.d.clock.passed()
 	var server time.Time
-	rows, _ := conn.Query(ctx, `UPDATE owners SET until=now()+$2 WHERE name=ANY($1) AND until>now() RETURNING name, clock_timestamp()`, names, o.d.options.hurried(lives))
+	form := int64(format)
+	rows, _ := conn.Query(ctx, `UPDATE owners SET until=now()+$2 WHERE name=ANY($1) AND until>now() RETURNING name, clock_timestamp(), (SELECT greatest(min_reader, min_writer)::bigint FROM meta)`, names, o.d.options.hurried(lives))
 	renewed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (name string, err error) {
-		err = row.Scan(&name, &server)
+		err = row.Scan(&name, &server, &form)
 		return name, err
 	})
 	if err != nil {
 		return
 	}
+	o.d.form.Store(form)
 	if len(renewed) > 0 {
 		o.d.clock.measured(asked, server, o.d.clock.passed())
 	}

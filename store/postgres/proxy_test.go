@@ -22,6 +22,7 @@ type proxy struct {
 
 	cuts   atomic.Int64
 	silent atomic.Bool  // what the server says is kept back
+	deaf   atomic.Bool  // so is what it is told
 	done   atomic.Int64 // so many more commits are done, and their connections cut before anybody is told
 }
 
@@ -95,11 +96,11 @@ func (p *proxy) pass(client net.Conn) {
 				ended <- true
 				return
 			}
-			if held != nil && strings.Contains(string(buffer[:max(0, n)]), "COMMIT\x00") && p.done.Add(-1) >= 0 {
+			if held == &p.silent && strings.Contains(string(buffer[:max(0, n)]), "COMMIT\x00") && p.done.Add(-1) >= 0 {
 				ended <- true
 				return
 			}
-			if held == nil || !held.Load() {
+			if !held.Load() {
 				_, werr := to.Write(buffer[:n])
 				if err == nil {
 					err = werr
@@ -111,7 +112,7 @@ func (p *proxy) pass(client net.Conn) {
 			}
 		}
 	}
-	go copyTo(server, client, nil)
+	go copyTo(server, client, &p.deaf)
 	go copyTo(client, server, &p.silent)
 	if <-ended {
 		p.cuts.Add(1)

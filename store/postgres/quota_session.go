@@ -215,16 +215,3 @@ func slotsOf(w spend.Span, spent []spend.Spending, now int64) map[int64]spend.Bo
 
 // quotaTables have what a rebuild forgets: the next process that meets a tenant reads it from the logs.
 var quotaTables = []string{"quota", "quota_holds", "quota_windows", "quota_sessions"}
-
-// checkQuotas looks for counts that cannot be. What they should be nobody can tell: they are counted when
-// calls end, by the clock of the database, and logs say when answers were recorded, by others.
-func (a *audit) checkQuotas(ctx context.Context) error {
-	var tenant []byte
-	var what string
-	return a.each(ctx, `SELECT tenant, 'a negative count in the window of ' || len || ' ms' FROM quota WHERE least(calls, tokens, pico)<0
-		UNION ALL SELECT tenant, 'what a call holds is negative' FROM quota_holds WHERE least(calls, tokens_in, tokens_out, pico)<0
-		UNION ALL SELECT tenant, 'a count of what is still to come in the window of ' || len || ' ms' FROM quota WHERE slot>`+nowMsec+`/step+1
-		UNION ALL SELECT q.tenant, 'a count in a window of ' || q.len || ' ms that is none' FROM quota q WHERE NOT EXISTS (SELECT FROM quota_windows w WHERE w.tenant=q.tenant AND w.len=q.len AND w.step=q.step)
-		UNION ALL SELECT tenant, 'a window of ' || len || ' ms is divided otherwise' FROM quota_windows WHERE NOT (len=0 AND step=1 AND parts=0 OR len>0 AND step=len AND parts=1 OR len>0 AND step=greatest((len+59)/60, 1) AND parts=(len+step-1)/step+1)`,
-		[]any{&tenant, &what}, func() { a.differs(inRows, "quota", 0, "of tenant %q there is %s", tenant, what) })
-}

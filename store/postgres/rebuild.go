@@ -33,6 +33,7 @@ type rebuild struct {
 	definitions map[string][]byte      // the last that were used, by digest
 	tallies     map[string]*trust.Book // by machine name
 	learned     map[string]int64       // records that taught something, by machine name
+	undriven    []int64                // sessions that nobody is to carry on, by sessions.id
 	sessions    []sessionRow
 	lessons     []lessonRow
 	exemplars   []exemplarRow
@@ -91,7 +92,7 @@ func (b *rebuild) all(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, step := range []func(context.Context) error{b.logs, b.archived, b.flush, b.trust, b.sequences} {
+	for _, step := range []func(context.Context) error{b.logs, b.archived, b.flush, b.trust, b.work, b.sequences} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -165,6 +166,8 @@ func (b *rebuild) session(ctx context.Context, row *sessionRow) (records int64, 
 		now := sessionRow{Session: projection.SessionOf(folded), id: row.id, head: head[:]}
 		if !folded.Status.Live() {
 			now.ended = &now.UpdatedAt
+		} else if folded.Options().Undriven {
+			b.undriven = append(b.undriven, row.id)
 		}
 		b.sessions = append(b.sessions, now)
 		b.teach(now.Machine, row.id, taught)
@@ -187,8 +190,8 @@ func (b *rebuild) fold(ctx context.Context, f *session.Folder, row *sessionRow) 
 		}
 		n++
 		text, problem := proven(&erased, head, &r)
-		if problem != "" {
-			return head, list, n, problem, nil
+		if problem != nil {
+			return head, list, n, problem.Error(), nil
 		}
 		decoded, err := f.Add(text)
 		if err != nil {
@@ -320,6 +323,14 @@ func (b *rebuild) trust(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// work says of each session when it is to be carried on. A copy that is not finished has no such rows.
+func (b *rebuild) work(ctx context.Context) error {
+	if !b.again {
+		return nil
+	}
+	return rebuildWork(ctx, b.tx, b.undriven)
 }
 
 // sequences sets what numbers are drawn from behind those that were given, and never back: some may be

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -32,6 +33,7 @@ import (
 // The kinds of differences, those first that are worst.
 const (
 	inLog        store.Kind = "log"        // of a session
+	inNewer      store.Kind = "newer"      // a newer version has written to it
 	inRoster     store.Kind = "roster"     // the log of a machine name
 	inDefinition store.Kind = "definition" // its text is not that of its digest
 	inArchived   store.Kind = "archived"   // what is kept of sessions whose logs are in another file
@@ -40,7 +42,7 @@ const (
 	inRows       store.Kind = "rows"       // what follows from logs and definitions
 )
 
-var kinds = []store.Kind{inLog, inRoster, inDefinition, inArchived, inAgentLog, inAudit, inRows}
+var kinds = []store.Kind{inLog, inNewer, inRoster, inDefinition, inArchived, inAgentLog, inAudit, inRows}
 
 // unknown is what no check of a store alone can know.
 var unknown = []string{
@@ -48,7 +50,7 @@ var unknown = []string{
 	"whether the audit of models is as it was written, but for what was erased: nothing follows from it",
 	"whether what was recorded is what services, models and clocks said",
 	"whether pages and indexes are whole: pg_amcheck does",
-	"whether what quotas have counted is what logs say: calls are counted when they end, by the clock of the database",
+	"which is right where quotas have counted something else than logs say: calls are counted when they end, as expected if nobody says what they cost, and logs have also what was spent past the quota",
 }
 
 // Verify checks all that is stored, and changes nothing. told is told now and then how many of how many
@@ -64,13 +66,13 @@ func (s *Store) Verify(ctx context.Context, programs *session.Programs, told fun
 	defer conn.Close(context.WithoutCancel(ctx))
 	a := &audit{programs: programs, told: told, found: map[store.Kind]*store.Difference{}, machines: map[int]string{}, definitions: map[string][]byte{},
 		ids: map[int64]string{}, lessons: map[int64]string{}, exemplars: map[int64]projection.Exemplar{}, tallies: map[string]*trust.Book{}, learned: map[string]int64{}, rosters: map[int]int64{},
-		erasedAgents: map[int64]map[int64]string{}, erasedAudit: map[string][]string{}}
+		erasedAgents: map[int64]map[int64]string{}, erasedAudit: map[string][]string{}, work: map[int64]workRow{}}
 	if told == nil {
 		a.told = func(int64, int64) {}
 	}
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		a.tx = tx
-		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.readSnapshots, a.readSessionSnapshots, a.checkSessions, a.checkArchived, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs, a.checkAudit, a.checkSnapshots, a.checkSessionSnapshots, a.checkQuotas} {
+		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.readSnapshots, a.readSessionSnapshots, a.countWorkers, a.readQuotas, a.checkSessions, a.checkStrayWork, a.checkArchived, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs, a.checkAudit, a.checkSnapshots, a.checkSessionSnapshots, a.checkQuotas} {
 			if err := check(ctx); err != nil {
 				return err
 			}
@@ -103,13 +105,17 @@ type audit struct {
 	proof       snapshots.Proof
 	kept        map[int64]int64 // at which events snapshots are of sessions whose logs have not come to them yet, by sessions.id
 
+	work    map[int64]workRow // of the sessions that are being read, by sessions.id
+	workers int               // processes that carry sessions on
+	quotas  quotaAudit
+
 	erasedAgents map[int64]map[int64]string // sums of entries that were erased by seq, by sessions.id
 	erasedAudit  map[string][]string        // sums of entries of the audit of models in their order, by session
 }
 
 // differs keeps a difference if it is the first of its kind.
 func (a *audit) differs(kind store.Kind, of string, seq int64, format string, args ...any) {
-	if kind == inLog {
+	if kind == inLog || kind == inNewer {
 		a.broken = true
 	}
 	if a.found[kind] == nil {
@@ -201,6 +207,9 @@ func (a *audit) checkSessions(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := a.readWork(ctx, rows); err != nil {
+			return err
+		}
 		for i := range rows {
 			records, err := a.checkSession(ctx, &rows[i])
 			if err != nil {
@@ -259,6 +268,7 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 	if a.proof.Counts() {
 		watch = stats.On(f)
 	}
+	a.quotas.account(row, f)
 	a.ids[row.id] = row.ID
 	var head session.Hash
 	var sequence, place int64
@@ -275,15 +285,19 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		if records++; !whole {
 			continue
 		}
-		problem, events := a.fold(f, &erased, head, &r)
+		events, problem := a.fold(f, &erased, head, &r)
 		switch {
 		case r.first != sequence+1:
-			problem = "it does not follow from the record before: one was removed or altered"
-		case problem == "" && r.place <= place:
-			problem = "its place is not above that of the record before"
+			problem = errors.New("it does not follow from the record before: one was removed or altered")
+		case problem == nil && r.place <= place:
+			problem = errors.New("its place is not above that of the record before")
 		}
-		if problem != "" {
-			a.differs(inLog, row.ID, sequence+1, "%s", problem)
+		if problem != nil {
+			kind := inLog
+			if errors.As(problem, new(*session.NewerError)) {
+				kind = inNewer
+			}
+			a.differs(kind, row.ID, sequence+1, "%v", problem)
 			whole = false
 			continue
 		}
@@ -312,6 +326,7 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		if row.Session != want || string(row.head) != string(head[:]) || !ended {
 			a.differs(inRows, row.ID, 0, "its row in sessions is not what its log says")
 		}
+		a.checkWork(row.id, folded)
 	}
 	return records, nil
 }
@@ -363,36 +378,36 @@ func (r *logRow) record() session.StoredRecord {
 }
 
 // fold adds a record to a session, and returns what is wrong with it.
-func (a *audit) fold(f *session.Folder, erased *fold.Erased, head session.Hash, r *logRow) (problem string, events []session.Event) {
+func (a *audit) fold(f *session.Folder, erased *fold.Erased, head session.Hash, r *logRow) (events []session.Event, problem error) {
 	text, problem := proven(erased, head, r)
-	if problem != "" {
-		return problem, nil
+	if problem != nil {
+		return nil, problem
 	}
 	events, err := f.Add(text)
 	if err != nil {
-		return err.Error(), nil
+		return nil, err
 	}
 	for i := range events {
 		if d, ok := events[i].Data.(*session.Erased); ok {
 			if seq := erased.PutBack(d); seq != 0 {
-				return fmt.Sprintf("the record at event %d was erased, and is as it was before: it was put back", seq), nil
+				return nil, fmt.Errorf("the record at event %d was erased, and is as it was before: it was put back", seq)
 			}
 		}
 	}
-	return "", events
+	return events, nil
 }
 
 // proven returns the events of a record behind the one with the hash head, or what is wrong with it.
-func proven(erased *fold.Erased, head session.Hash, r *logRow) (text []byte, problem string) {
+func proven(erased *fold.Erased, head session.Hash, r *logRow) (text []byte, problem error) {
 	text, err := pack.Unpack(nil, r.events)
 	if err != nil {
-		return nil, fmt.Sprintf("it cannot be read: %v", err)
+		return nil, fmt.Errorf("it cannot be read: %v", err) // which may be a newer form or a flipped byte: no hash tells
 	}
 	record := r.record()
 	if record.Events = text; record.Hash != session.Chain(head, erased.Stream, text) && !erased.Proves(&record) {
-		return nil, "the hash of its record is wrong: the record was altered"
+		return nil, errors.New("the hash of its record is wrong: the record was altered")
 	}
-	return text, ""
+	return text, nil
 }
 
 // follow keeps what follows from the events of a record, and compares what stands beside them.

@@ -166,7 +166,7 @@ func TestVerify(t *testing.T) {
 // copied returns the statements that copy the tables of a store aside, and that put them back.
 func copied() (save, restore string) {
 	save, restore = `CREATE SCHEMA saved; `, ``
-	for _, table := range []string{"machines", "definitions", "sessions", "log", "roster_log", "lessons", "alignment", "exemplars", "agent_log", "ledger_snapshots", "snapshots"} {
+	for _, table := range []string{"machines", "definitions", "sessions", "log", "roster_log", "lessons", "alignment", "exemplars", "agent_log", "ledger_snapshots", "snapshots", "work"} {
 		save += fmt.Sprintf(`CREATE TABLE saved.%[1]s AS TABLE dialai.%[1]s; `, table)
 		restore += fmt.Sprintf(`TRUNCATE dialai.%[1]s; INSERT INTO dialai.%[1]s OVERRIDING SYSTEM VALUE SELECT * FROM saved.%[1]s; `, table)
 	}

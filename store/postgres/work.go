@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
 )
 
 // Who carries which session on. Each live session has a row in work, which says when a step would do
@@ -76,6 +77,20 @@ type lease struct {
 
 // Join implements [session.WorkStore].
 func (s *Store) Join(ctx context.Context) (session.Worker, error) {
+	w, err := s.join(ctx)
+	if newer, ok := errors.AsType[*store.NewerError](err); ok {
+		err = outgrown(newer.Has)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (s *Store) join(ctx context.Context) (*worker, error) {
+	if has := s.form.Load(); has > format {
+		return nil, outgrown(has)
+	}
 	if _, err := query(ctx, s, pgx.RowTo[int64], missingWork); err != nil {
 		return nil, err
 	}
@@ -100,11 +115,18 @@ func (s *Store) Join(ctx context.Context) (session.Worker, error) {
 	return w, nil
 }
 
+// outgrown is the error of a process that is too old for a store since others have written to it.
+func outgrown(form int64) error {
+	return &session.NewerError{What: "the store", Has: fmt.Sprintf("it is of form %d", form)}
+}
+
 // missingWork makes the rows of live sessions that have none: which an older program has started, or that
 // were copied here. Whether anybody is to carry them on is seen when they are looked at.
-const missingWork = `INSERT INTO work (session, lane, ready_at)
-	SELECT s.id, s.machine, CASE WHEN s.status=0 AND s.code<>'timer' THEN now() WHEN s.timer_at>0 THEN to_timestamp(s.timer_at/1000.0) END
+const missingWork = `INSERT INTO work (session, lane, ready_at) SELECT s.id, s.machine, ` + wakeOf + `
 	FROM sessions s WHERE s.status<2 AND NOT EXISTS (SELECT FROM work w WHERE w.session=s.id) ON CONFLICT DO NOTHING`
+
+// wakeOf is when a session s is to be woken, as far as its row says.
+const wakeOf = `CASE WHEN s.status=0 AND s.code<>'timer' THEN now() WHEN s.timer_at>0 THEN to_timestamp(s.timer_at/1000.0) END`
 
 // listens waits until ctx is done, or the leases are lost: whatever is sent by then is given up.
 func (w *worker) listens(ctx context.Context) {
@@ -268,6 +290,9 @@ func (w *worker) claim(ctx context.Context, text string, args ...any) (list []se
 	if !w.s.owners.lives(w.owner.Name()) {
 		return nil, session.ErrOwnerLost
 	}
+	if has := w.s.form.Load(); has > format {
+		return nil, outgrown(has)
+	}
 	var leases []*lease
 	err = w.send(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		list, leases = nil, nil
@@ -363,10 +388,13 @@ func (w *worker) Release(ctx context.Context, releases ...session.Release) error
 		if r.last > r.Sequence {
 			ms = 0 // somebody here has committed meanwhile
 		}
-		after[i], anyReady = &ms, anyReady || ms == 0
-		if r.Elsewhere > 0 && len(w.shun) < shunned {
+		switch {
+		case r.Elsewhere > 0 && len(w.shun) < shunned:
 			w.shun[r.row] = time.Now().Add(r.Elsewhere)
+		case r.Elsewhere > 0: // there are too many to remember, so nobody has it meanwhile
+			ms = max(ms, r.Elsewhere.Milliseconds())
 		}
+		after[i], anyReady = &ms, anyReady || ms == 0
 	}
 	err := w.send(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, released, w.id, rows, fences, after, failed, undriven, w.s.options.hurried(time.Second), mostFailures)

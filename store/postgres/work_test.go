@@ -3,7 +3,9 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -325,4 +327,71 @@ func TestOwnerLost(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestNewerSession: a session that a newer version has written to is refused as that, is left to others for as long as the
+// driver says, and counts no failure, however many there are of the kind.
+func TestNewerSession(t *testing.T) {
+	address := pgtest.Database(t)
+	s, m := open(t, address, postgres.Options{}), parse(t)
+	w := begin(t, m, s)
+	id, events := w.last.ID, fmt.Sprintf(`[{"seq":%d,"at":"2026-11-22T00:00:00Z","kind":"foretold"}]`, w.last.Sequence+1)
+	hash := session.Chain(*w.last.Head, id.String(), []byte(events))
+	exec(t, address, fmt.Sprintf(`SET search_path=dialai; INSERT INTO log (session, first, at, events, hash) SELECT id, sequence+1, 1, '%s'::text::bytea, '\x%x' FROM sessions; UPDATE sessions SET sequence=sequence+1, head='\x%[2]x'`, strings.ReplaceAll(events, `\`, `\\`), hash[:]))
+	later := open(t, address, postgres.Options{})
+	if _, err := later.Load(t.Context(), session.NewPrograms(), id); !errors.As(err, new(*session.NewerError)) {
+		t.Errorf("loading it says %v", err)
+	}
+	if report, found := audited(t, later); report.Difference == nil || report.Difference.Kind != "newer" || !strings.HasSuffix(found, "then look again") {
+		t.Errorf("found is %q", found)
+	}
+	here, there := join(t, s), join(t, later)
+	release := func(w session.Worker) {
+		t.Helper()
+		if l := claims(t, w); l.Session != id || l.Failures != 0 {
+			t.Errorf("claimed is %+v", l)
+		}
+		if err := w.Release(t.Context(), session.Release{Session: id, Elsewhere: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release(here)
+	if again := claim(t, here, 1); len(again) > 0 {
+		t.Error("who has left it to others claims it again at once")
+	}
+	postgres.ShunMany(there)
+	release(there)
+	if again := claim(t, there, 1); len(again) > 0 {
+		t.Error("who leaves too many to others claims one again at once")
+	}
+	if failures := ask[int](t, address, `SELECT failures+crashes+(quarantined IS NOT NULL)::int FROM work`); failures != 0 {
+		t.Errorf("%d failures were counted", failures)
+	}
+}
+
+// TestOutgrown: a process notices with its next renewal that the store is for newer versions only: it is handed out no session any
+// more, and what it has it may bring to an end. Nor may it join again.
+func TestOutgrown(t *testing.T) {
+	address := pgtest.Database(t)
+	s, m := open(t, address, postgres.Options{}), parse(t)
+	held := begin(t, m, s)
+	w := join(t, s)
+	claims(t, w)
+	begin(t, m, s)
+	renew, err := s.Renewing(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, address, `UPDATE dialai.meta SET min_writer=99`)
+	renew()
+	if _, err := w.Claim(t.Context(), session.Wanted{Sessions: 1}); !errors.As(err, new(*session.NewerError)) {
+		t.Errorf("claiming: %v", err)
+	}
+	if _, err := s.Join(t.Context()); !errors.As(err, new(*session.NewerError)) {
+		t.Errorf("joining: %v", err)
+	}
+	if err := held.commit(t.Context()); err != nil {
+		t.Errorf("ending what was begun: %v", err)
+	}
+	exec(t, address, `UPDATE dialai.meta SET min_writer=1`) // so that it can be closed
 }

@@ -40,6 +40,7 @@ const (
 	ExitStopped     = api.ExitStopped
 	ExitWaiting     = api.ExitWaiting
 	ExitFinal       = api.ExitFinal
+	ExitTooOld      = 75 // EX_TEMPFAIL of sysexits.h: another version does it
 	ExitInterrupted = 130
 )
 
@@ -55,6 +56,7 @@ var ExitCodes = []struct {
 	{ExitStopped, "stopped by a guard or a limit"},
 	{ExitWaiting, "waiting for answers that come later, or for a timer"},
 	{ExitFinal, "ended in a final state other than the goal"},
+	{ExitTooOld, "a newer version has taken the store over: dialai serve has ended what it did"},
 	{ExitInterrupted, "interrupted: Ctrl-C, SIGTERM or SIGHUP"},
 }
 
@@ -218,6 +220,7 @@ func (a *App) hintFor(err error) string {
 	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Machine"):
 		return "dialai sessions lists what was run in this store; --store names another"
 	case errors.As(err, &newer): // it says so itself
+	case errors.As(err, new(*session.NewerError)): // and so does this
 	case errors.As(err, &corrupt):
 		if strings.Contains(corrupt.Problem, "definition ") {
 			return "nothing was changed, and other sessions go on; this one cannot be read, so it can be neither run nor cancelled: " + a.Command("store", []string{"verify"}).String() + " says what else is damaged, and a copy of the store has to be restored"

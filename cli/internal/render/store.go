@@ -47,6 +47,9 @@ func Report(w io.Writer, r store.Report, done string) error {
 			fmt.Fprintf(&b, "Also: %s\n", Clean(d.Error()))
 		}
 	}
+	for _, q := range r.Quotas {
+		fmt.Fprintf(&b, "Quota of tenant %q, window of %s: counted are %s, and logs say %s.\n", q.Tenant, time.Duration(q.WindowMsec)*time.Millisecond, quotaUse(q.Counted), quotaUse(q.Logged))
+	}
 	if len(r.Unknown) > 0 {
 		b.WriteString("It cannot know:\n")
 	}
@@ -55,4 +58,9 @@ func Report(w io.Writer, r store.Report, done string) error {
 	}
 	_, err := w.Write([]byte(b.String()))
 	return err
+}
+
+// quotaUse is what was used of a quota as people read it.
+func quotaUse(u store.QuotaUse) string {
+	return fmt.Sprintf("%s, %s and $%s", Plural(int(u.Calls), "call"), Plural(int(u.Tokens), "token"), u.CostUSD)
 }

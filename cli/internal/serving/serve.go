@@ -419,7 +419,11 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, log *
 	})
 	if f.drive == "on" {
 		work.Go(func() {
-			if err := h.carry.Run(ctx, driven...); err != nil {
+			err := h.carry.Run(ctx, driven...)
+			if errors.As(err, new(*session.NewerError)) {
+				err = command.Fail(command.ExitTooOld, err)
+			}
+			if err != nil {
 				stop(err)
 			}
 		})

@@ -2,6 +2,7 @@
 package fold
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 
@@ -74,9 +75,8 @@ func (l *Log) session(programs *session.Programs, from *snapshots.Session) (*ses
 }
 
 func (l *Log) once(f *session.Folder, from *snapshots.Session) (*session.Session, error) {
-	damaged := func(problem string) error {
-		return &session.CorruptError{What: "the log of session " + l.ID.String(), Problem: problem}
-	}
+	log := "the log of session " + l.ID.String()
+	damaged := func(problem string) error { return &session.CorruptError{What: log, Problem: problem} }
 	var prev session.Hash
 	var last int64
 	erased := Erased{Stream: l.ID.String(), Records: func() iter.Seq2[session.StoredRecord, error] { return l.Records(0) }}
@@ -89,6 +89,9 @@ func (l *Log) once(f *session.Folder, from *snapshots.Session) (*session.Session
 		}
 	}
 	for r, err := range l.Records(last) {
+		if newer, ok := errors.AsType[*session.NewerError](err); ok {
+			return nil, &session.NewerError{What: log, Has: newer.Has}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -106,6 +109,9 @@ func (l *Log) once(f *session.Folder, from *snapshots.Session) (*session.Session
 			return nil, damaged(fmt.Sprintf("the hash of the record at event %d is wrong; run dialai store verify", r.First))
 		}
 		events, err := f.Add(r.Events)
+		if newer, ok := errors.AsType[*session.NewerError](err); ok {
+			return nil, session.Corrupt(log, newer)
+		}
 		if err != nil {
 			return nil, damaged(err.Error())
 		}
@@ -150,7 +156,7 @@ func Unpack(buffer, stored []byte, first int64) ([]byte, error) {
 	events, err := pack.Unpack(buffer, stored)
 	switch {
 	case err != nil:
-		return nil, &session.CorruptError{What: fmt.Sprintf("the record at event %d", first), Problem: err.Error()}
+		return nil, session.Corrupt(fmt.Sprintf("the record at event %d", first), err)
 	case len(events) > 0 && &events[0] == &stored[0]: // which is the driver's
 		events = append(buffer[:0], events...)
 	}

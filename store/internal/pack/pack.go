@@ -16,6 +16,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/s2"
+
+	"github.com/dialai/dialai/session"
 )
 
 const (
@@ -30,14 +32,6 @@ const Largest = 64 << 20
 var one []byte
 
 var dictionary = sync.OnceValue(func() *s2.Dict { return s2.MakeDictManual(one, 0) })
-
-// An UnknownError says that a record was written in a form that this program does not know: by a newer
-// one.
-type UnknownError struct{ Codec byte }
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("it is packed in form %d, which a newer version of dialai has written; update the program", e.Codec)
-}
 
 // Block returns data as a block of S2 of its own: for what is no record, and has nothing in common
 // with the dictionary.
@@ -78,7 +72,7 @@ func Unpack(dst, stored []byte) ([]byte, error) {
 	case stored[0] == plain:
 		return stored, nil
 	case stored[0] != s2One:
-		return nil, &UnknownError{stored[0]}
+		return nil, &session.NewerError{Has: fmt.Sprintf("it is packed in form %d", stored[0])}
 	}
 	n, err := s2.DecodedLen(stored[1:])
 	if err == nil && n > Largest {

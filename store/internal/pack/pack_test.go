@@ -8,12 +8,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/s2"
 
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/pack"
 )
 
@@ -91,7 +94,7 @@ func TestFrozen(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	for _, c := range []byte{0, 2, '{', 0xff} {
 		_, err := pack.Unpack(nil, []byte{c, 1, 2})
-		if e, ok := errors.AsType[*pack.UnknownError](err); !ok || e.Codec != c {
+		if e, ok := errors.AsType[*session.NewerError](err); !ok || !strings.Contains(e.Has, fmt.Sprintf("form %d", c)) {
 			t.Errorf("codec %d: %v", c, err)
 		}
 	}
