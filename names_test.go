@@ -26,8 +26,9 @@ import (
 // which people sign in with a browser; and by what an agent's prompts are judged and answered; and
 // those by which several processes share the sessions of a store, and a server what it remembers, and by which stores
 // are copied; and those by which payloads are erased, and sessions archived, in any store, and the suites of both;
-// and by which a store counts quotas, has a clock, and tells that a copy has taken its place.
-const maxNames = 1391
+// and by which a store counts quotas, has a clock, and tells that a copy has taken its place; and those by which
+// a session is driven from outside, by whoever sends the asks that it records.
+const maxNames = 1394
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
