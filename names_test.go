@@ -27,8 +27,9 @@ import (
 // those by which several processes share the sessions of a store, and a server what it remembers, and by which stores
 // are copied; and those by which payloads are erased, and sessions archived, in any store, and the suites of both;
 // and by which a store counts quotas, has a clock, and tells that a copy has taken its place; and those by which
-// a session is driven from outside, by whoever sends the asks that it records.
-const maxNames = 1394
+// a session is driven from outside, by whoever sends the asks that it records, and
+// by which a program with another driver has its commands among ours.
+const maxNames = 1397
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -64,6 +65,10 @@ var offered = map[string]string{
 	"agent/agenttest.Uses":        "tests of programs that drive coding agents",
 
 	"client.Now": "calls a server: see its example",
+
+	"cli.Driver":        "drives sessions another way, as the module temporal does",
+	"cli.DriverCommand": "drives sessions another way, as the module temporal does",
+	"cli.DriverEngine":  "drives sessions another way, as the module temporal does",
 
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",
