@@ -66,10 +66,6 @@ var offered = map[string]string{
 
 	"client.Now": "calls a server: see its example",
 
-	"cli.Driver":        "drives sessions another way, as the module temporal does",
-	"cli.DriverCommand": "drives sessions another way, as the module temporal does",
-	"cli.DriverEngine":  "drives sessions another way, as the module temporal does",
-
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",
 

@@ -168,6 +168,10 @@ func (s *settings) workflow(ctx context.Context, e cli.DriverEngine, args []stri
 			return json.NewEncoder(e.Out).Encode(at)
 		}
 		workflowID, err := c.WorkflowID(ctx, found.ID)
+		if at.Status == "" {
+			fmt.Fprintf(e.Out, "Workflow:  %s\nStatus:    it has begun, and not looked yet\n", workflowID)
+			return err
+		}
 		fmt.Fprintf(e.Out, "Workflow:  %s\nStatus:    %s %s\nState:     %s\nSequence:  %d\nAsks:      %d\n", workflowID, at.Status, at.Code, at.State, at.Sequence, len(at.Asks))
 		return err
 	})

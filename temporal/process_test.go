@@ -211,3 +211,45 @@ func TestCommandsWorkOnTheStore(t *testing.T) {
 		}
 	}
 }
+
+// TestGuide does what docs/temporal.md says, but for how the servers are started.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile("../docs/temporal.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t, "")
+	dir := t.TempDir()
+	cmd := exec.Command(p.program, "serve", "--listen", "127.0.0.1:0", "--temporal", p.address)
+	cmd.Env = p.env
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	done := 0
+	for _, block := range strings.Split(string(text), "```")[1:] {
+		kind, code, _ := strings.Cut(block, "\n")
+		switch {
+		case kind == "json":
+			if err := os.WriteFile(filepath.Join(dir, "expense.json"), []byte(code), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		case kind == "sh" && strings.Contains(code, "adopt"):
+			done++
+			sh := exec.Command("sh", "-c", strings.ReplaceAll(code, "127.0.0.1:7233", p.address))
+			sh.Dir, sh.Env = dir, append(p.env, "PATH="+filepath.Dir(p.program)+":"+os.Getenv("PATH"))
+			out, err := sh.CombinedOutput()
+			if err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+			for _, want := range []string{"is driven by workflow dialai/", "Status:", "Session complete: paid"} {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("it does not say %q: %s", want, out)
+				}
+			}
+		}
+	}
+	if done != 1 {
+		t.Errorf("%d blocks were done", done)
+	}
+}

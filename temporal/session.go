@@ -226,6 +226,15 @@ func (s *sessionRun) decide(ctx workflow.Context, r Ruling) (done Ruled, err err
 	return done, err
 }
 
+// hasEnded notes the end of an ask, if it was not cancelled.
+func (s *sessionRun) hasEnded(a Ask) {
+	if s.out[a] != nil {
+		s.forget(a)
+		s.ended = append(s.ended, a)
+		s.woken = true
+	}
+}
+
 // wait returns when advance may have something to do. It reports that the session is over once one that has stopped
 // or failed was not resumed in time.
 func (s *sessionRun) wait(ctx workflow.Context) (over bool, err error) {
@@ -255,10 +264,9 @@ func (s *sessionRun) wait(ctx workflow.Context) (over bool, err error) {
 		sel.AddReceive(s.done, func(c workflow.ReceiveChannel, _ bool) {
 			var a Ask
 			c.Receive(ctx, &a)
-			if s.out[a] != nil { // it was not cancelled
-				s.forget(a)
-				s.ended = append(s.ended, a)
-				s.woken = true
+			s.hasEnded(a)
+			for c.ReceiveAsync(&a) { // answers that came together need one advance
+				s.hasEnded(a)
 			}
 		})
 		sel.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { err = ctx.Err(); s.woken = true })
