@@ -432,3 +432,25 @@ func TestAdvanceLimits(t *testing.T) {
 		t.Errorf("Advance came to %+v after %d transitions", p, b.now(s).Executed)
 	}
 }
+
+// TestRunLeavesExternalAsks: Run does not wait for what other processes send, unless it is told
+// to; then it goes on when the answer comes, or takes the ask over at its deadline.
+func TestRunLeavesExternalAsks(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.cast.say("v", "finish")
+		s := b.start(b.desk(web("v", `"timeout":"10s"`), electsFirst))
+		b.advanced(s, runner.WaitingStatus, "v")
+		result, err := b.r.Run(b.ctx, s.ID, runner.RunOptions{})
+		if b.ok(err); result.Status != runner.WaitingStatus || len(b.cast.who()) != 0 {
+			t.Errorf("Run comes to %s", result.Status)
+		}
+		began := time.Now()
+		result, err = b.r.Run(b.ctx, s.ID, runner.RunOptions{Wait: true})
+		if took := time.Since(began); err != nil || result.Status != "completed" || took < 15*time.Second || took > 18*time.Second {
+			t.Errorf("Run comes to %s after %s, %v", result.Status, took, err)
+		}
+		if ids := b.cast.askIDs(); len(ids) != 1 || ids[0] != s.Key().AskID(1) {
+			t.Errorf("asked were %q", ids)
+		}
+	})
+}
