@@ -76,7 +76,7 @@ func (s *settings) dial(ctx context.Context, lazy bool) (client.Client, error) {
 	}
 	c, err := client.DialContext(ctx, o)
 	if err != nil {
-		return nil, fmt.Errorf("Temporal at %s: %w", s.address, err)
+		return nil, fmt.Errorf("reaching Temporal at %s: %w", s.address, err)
 	}
 	return c, nil
 }
