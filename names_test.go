@@ -28,8 +28,9 @@ import (
 // are copied; and those by which payloads are erased, and sessions archived, in any store, and the suites of both;
 // and by which a store counts quotas, has a clock, and tells that a copy has taken its place;
 // and what a check of a store says of quotas, and that a newer version has written to a session;
-// and the inbox with the sessions that are quarantined.
-const maxNames = 1396
+// and the inbox with the sessions that are quarantined; and those by which a session is driven from outside,
+// by whoever sends the asks that it records, and by which a program with another driver has its commands among ours.
+const maxNames = 1402
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{

@@ -112,6 +112,6 @@ var JSONLines = map[string]any{
 // file.
 func AtServer(name string) bool {
 	served, distant := remote.Commands[name]
-	known := slices.ContainsFunc((&app{&command.App{}}).root().Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+	known := slices.ContainsFunc((&app{App: &command.App{}}).root().Commands(), func(c *cobra.Command) bool { return c.Name() == name })
 	return served || !distant && !known
 }

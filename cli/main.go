@@ -29,17 +29,19 @@ import (
 
 // Main runs one command and returns the exit code of the process. An interrupt, SIGTERM
 // or SIGHUP, as a closed terminal sends it unless it is ignored, ends the command in good order, and what was
-// recorded stays; a second one ends the process at once.
-func Main(ctx context.Context, registry strategies.Registry, args []string) int {
+// recorded stays; a second one ends the process at once. Drivers are further ways to drive
+// sessions, with commands of their own.
+func Main(ctx context.Context, registry strategies.Registry, args []string, drivers ...Driver) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	a := &app{&command.App{
+	a := &app{App: &command.App{
 		Registry: registry, In: command.NewInput(ctx, os.Stdin), Out: os.Stdout, Err: os.Stderr,
 		Lookup: os.LookupEnv,
 	}}
+	a.use(drivers)
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it ignored
 		go a.hangups(cancel)
 	}
@@ -48,7 +50,10 @@ func Main(ctx context.Context, registry strategies.Registry, args []string) int 
 }
 
 // An app is one call of the program, with all of its commands.
-type app struct{ *command.App }
+type app struct {
+	*command.App
+	drivers []Driver
+}
 
 // hangups ends the command at the first SIGHUP, unless it takes that for something else.
 func (a *app) hangups(end func()) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dialai/dialai/cli"
 	"github.com/dialai/dialai/internal/pgtest"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
@@ -30,9 +31,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GORACE") == "" { // else each process would sleep a second at its end
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
 	}
-	program := func(registry strategies.Registry) func() {
+	program := func(registry strategies.Registry, drivers ...cli.Driver) func() {
 		return func() {
-			run := func(args []string) int { return cli.Main(context.Background(), registry, args) }
+			run := func(args []string) int { return cli.Main(context.Background(), registry, args, drivers...) }
 			if code, done := atDistance(run); done {
 				os.Exit(code)
 			}
@@ -40,7 +41,8 @@ func TestMain(m *testing.M) {
 		}
 	}
 	testscript.Main(withPostgres{m}, map[string]func(){
-		"dialai": program(strategies.Registry{}),
+		"dialai":        program(strategies.Registry{}),
+		"dialai-driver": program(strategies.Registry{}, courier()),
 		"dialai-faulty": func() {
 			faulty()
 			program(strategies.Registry{})()
@@ -49,6 +51,31 @@ func TestMain(m *testing.M) {
 		"mcpagent":  mcpAgent,
 		"dialai-go": program(strategies.Registry{}.WithProposer("panics", specialist.ProposerFunc(panics)).WithProposer("waits", specialist.ProposerFunc(waits))),
 	})
+}
+
+// courier is a driver with a command that takes a session as far as it goes.
+func courier() cli.Driver {
+	var depot string
+	return cli.Driver{
+		Name:  "courier",
+		Flags: func(f *flag.FlagSet) { f.StringVar(&depot, "depot", "here", "the `place` that couriers start from") },
+		Run:   func(context.Context, cli.DriverEngine) error { return nil },
+		Commands: []cli.DriverCommand{{
+			Use: "carry <session>", Short: "Take a session as far as it goes", Example: "  dialai-driver carry 0b9c1d3e",
+			Run: func(ctx context.Context, e cli.DriverEngine, args []string) error {
+				s, err := e.Find(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				p, err := e.Advance(ctx, s.ID, runner.AdvanceOptions{})
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(e.Out, "from %s: %s %s %t\n", depot, p.Status, p.Code, e.JSON)
+				return nil
+			},
+		}},
+	}
 }
 
 // withPostgres ends the cluster that tests have shared, if any has needed it.

@@ -68,7 +68,7 @@ func reference(t *testing.T) []byte {
 }
 
 func testRoot(out io.Writer) *cobra.Command {
-	a := &app{&command.App{Registry: strategies.Registry{}, In: strings.NewReader(""), Out: out, Err: out, Lookup: func(string) (string, bool) { return "", false }}}
+	a := &app{App: &command.App{Registry: strategies.Registry{}, In: strings.NewReader(""), Out: out, Err: out, Lookup: func(string) (string, bool) { return "", false }}}
 	root := a.root()
 	root.SetContext(context.Background())
 	return root

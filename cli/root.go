@@ -72,6 +72,7 @@ what happened:
 	root.Flags().Bool("version", false, "print the version of this program")
 	run.add(root, true)
 	a.addCommands(root)
+	a.addDrivers(root)
 	return root
 }
 

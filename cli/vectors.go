@@ -32,5 +32,5 @@ func (a *app) vectorsCommand() *cobra.Command {
 
 // again runs this program's own commands, each as if it were a process of its own.
 func (a *app) again(argv []string, in io.Reader, out, err io.Writer) int {
-	return (&app{&command.App{Registry: a.Registry, In: in, Out: out, Err: err, Lookup: a.Lookup}}).main(context.Background(), argv)
+	return (&app{App: &command.App{Registry: a.Registry, In: in, Out: out, Err: err, Lookup: a.Lookup}}).main(context.Background(), argv)
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
@@ -30,18 +31,42 @@ import (
 
 // callback gives a request a place where it may be answered later, and the
 // secret that goes with it; only the secret's hash is stored.
-func (r *Runner) callback(key specialist.RoundKey, req *request, a *session.Ask) error {
+func (r *Runner) callback(ctx context.Context, key specialist.RoundKey, req *request, a *session.Ask) error {
 	if r.config.PublicURL == "" || req.member.Role != machine.Proposer {
 		return nil
 	}
-	var secret [32]byte
-	if _, err := io.ReadFull(r.config.Random, secret[:]); err != nil {
+	secret, err := r.callbackSecret(ctx, req.ask.ID, a.External())
+	if err != nil {
 		return err
 	}
-	req.ask.CallbackToken = base64.RawURLEncoding.EncodeToString(secret[:])
-	req.ask.CallbackURL = r.config.PublicURL + "/v1/callbacks/" + key.Session.String() + "." + req.ask.ID
-	a.Remote.TokenHash = hashToken(req.ask.CallbackToken)
+	r.address(key.Session, req, secret)
+	a.Remote.TokenHash = hashToken(secret)
 	return nil
+}
+
+// callbackSecret makes the secret of an ask: a random one, or of an external ask one that any
+// process can make again that has the store, since another one sends it.
+func (r *Runner) callbackSecret(ctx context.Context, askID string, external bool) (string, error) {
+	secret := make([]byte, 32)
+	if !external {
+		if _, err := io.ReadFull(r.config.Random, secret); err != nil {
+			return "", err
+		}
+		return base64.RawURLEncoding.EncodeToString(secret), nil
+	}
+	key, err := r.store.Secret(ctx)
+	if err != nil {
+		return "", err
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("callback " + askID))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(secret[:0])), nil
+}
+
+// address tells a request where it may be answered later.
+func (r *Runner) address(id specialist.SessionID, req *request, secret string) {
+	req.ask.CallbackToken = secret
+	req.ask.CallbackURL = r.config.PublicURL + "/v1/callbacks/" + id.String() + "." + req.ask.ID
 }
 
 func hashToken(token string) string {

@@ -75,6 +75,8 @@ func (w *engine) out(ctx context.Context, a *session.AskState) (bool, error) {
 		return !late, nil
 	case w.r.waitsFor(askKey{w.now.Key(), a.Index}):
 		return true, nil
+	case a.External():
+		return w.sendable(a), nil
 	case w.r.owns(a.Remote.Owner):
 		return false, nil
 	case w.at > a.Remote.Deadline+specialist.Time(overdue.Milliseconds()):
@@ -220,8 +222,8 @@ type request struct {
 	limit    specialist.CallLimit
 }
 
-// gatherRemote records all asks in one commit, sends them, and asks the local functions
-// meanwhile.
+// gatherRemote records all asks in one commit, sends those that are not left to others, and
+// asks the local functions meanwhile.
 func (w *engine) gatherRemote(ctx context.Context, ask []*planning.Member) (roundInput, error) {
 	requests, err := w.recordAsks(ctx, ask)
 	if err != nil {
@@ -230,6 +232,14 @@ func (w *engine) gatherRemote(ctx context.Context, ask []*planning.Member) (roun
 	if err := w.save(ctx); err != nil {
 		return seenNothing, err
 	}
+	requests = slices.DeleteFunc(requests, func(req request) bool {
+		external := w.open.At(req.index).External()
+		if external {
+			req.ticket.Start() // until it is answered it is charged as expected
+			w.left = append(w.left, req.index)
+		}
+		return external
+	})
 	q := questionOf(w.s, w.s.Notices(), &lessons.Past{Store: w.r.store, Session: w.s})
 	if slices.ContainsFunc(requests, func(req request) bool { return req.member.Webhook() }) {
 		q.Encoded = q.AppendContext(nil, true)
@@ -275,9 +285,10 @@ func (w *engine) recordAsks(ctx context.Context, ask []*planning.Member) ([]requ
 		} else {
 			next++
 		}
+		w.leave(m, &a)
 		req.index, req.caller = a.Index, w.caller(m.SpecialistID, m.Role, a.Index, a.Remote.Repeat)
 		req.ask = specialist.Ask{ID: req.caller.AskID, Nth: req.caller.Nth}
-		if err := w.r.callback(w.now.Key(), &req, &a); err != nil {
+		if err := w.r.callback(ctx, w.now.Key(), &req, &a); err != nil {
 			return nil, err
 		}
 		recorded.Asks = append(recorded.Asks, a)

@@ -141,16 +141,21 @@ func (r *Runner) Answer(ctx context.Context, ask AskRef, a specialist.Answer, fa
 
 // answered is Answer on a session as it is now.
 func (r *Runner) answered(ctx context.Context, s *session.Session, ask AskRef, a specialist.Answer, failed error) (*specialist.Proposal, *session.Session, error) {
+	h := response{key: ask.Round, id: ask.SpecialistID, ask: ask.Index, repeat: ask.Repeat, answer: a}
+	if failed != nil {
+		h.fail(ctx, failed)
+	}
+	return r.recordResponse(ctx, s, ask, h)
+}
+
+// recordResponse records what came of one ask on a session as it is now.
+func (r *Runner) recordResponse(ctx context.Context, s *session.Session, ask AskRef, h response) (*specialist.Proposal, *session.Session, error) {
 	w, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return nil, s, err
 	}
-	h := response{key: ask.Round, id: ask.SpecialistID, ask: ask.Index, repeat: ask.Repeat, answer: a}
 	if !w.placed(&h) {
 		return nil, s, &session.NotFoundError{What: "Ask", ID: ask.Round.AskID(ask.Index)}
-	}
-	if failed != nil {
-		h.fail(ctx, failed)
 	}
 	h.until = w.commit.at + specialist.Time(time.Duration(s.State.Solicit.AsyncTimeout).Milliseconds())
 	code := w.now.Refuses(&w.open, ask.Round, ask.Index, ask.Repeat)

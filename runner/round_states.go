@@ -234,6 +234,7 @@ func (w *engine) asking(ctx context.Context) (roundInput, error) {
 	settled, err := w.settled(ctx)
 	switch {
 	case err != nil || settled:
+		w.cancelExternal()
 		return seenComplete, err
 	case len(due) == 0 && w.waiting():
 		return seenOut, nil
@@ -261,8 +262,11 @@ func (w *engine) askingOne(ctx context.Context, due []*planning.Member) (roundIn
 	if seen, err := w.early(ctx); seen != seenNothing || err != nil {
 		return seen, err
 	}
-	if w.turn {
+	switch {
+	case w.turn:
 		return seenTurn, nil
+	case w.externalOut():
+		return seenOut, nil
 	}
 	next, err := w.favourite(ctx, due)
 	if err != nil {

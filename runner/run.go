@@ -182,7 +182,7 @@ func (r *Runner) await(ctx context.Context, s *session.Session) (*session.Sessio
 			return now, nil
 		}
 		for _, a := range now.OpenAsks() {
-			if a.Remote == nil || r.now() > a.Remote.Deadline || !r.waitsFor(askKey{now.Key(), a.Index}) && !a.Remote.Accepted {
+			if a.Remote == nil || r.now() > a.Remote.Deadline || !r.waitsFor(askKey{now.Key(), a.Index}) && !a.Late() {
 				return now, nil
 			}
 		}
@@ -193,7 +193,7 @@ func (r *Runner) await(ctx context.Context, s *session.Session) (*session.Sessio
 func (r *Runner) pause(ctx context.Context, s *session.Session) {
 	w, watches := r.store.(session.Watcher)
 	for _, a := range s.OpenAsks() {
-		watches = watches && a.Remote != nil && a.Remote.Accepted // others may be answered, or lost, without a commit
+		watches = watches && a.Late() // others may be answered, or lost, without a commit
 	}
 	look := pollEvery
 	if watches {

@@ -115,7 +115,8 @@ type Runner struct {
 
 	mu       sync.Mutex
 	plans    *lru.Cache[*session.Program, *plan]
-	inflight map[askKey]bool // asks this runner is waiting for
+	inflight map[askKey]bool          // asks this runner is waiting for
+	sending  map[askKey]chan struct{} // external asks that are being sent; closed when that is over
 	askers   *lru.Cache[guard.ClassifierConfig, *guard.Asker]
 	outputs  *lru.Cache[string, *spend.Outputs] // of models that guards asked
 	owner    session.Owner                      // nil until the first ask outside this process
@@ -153,7 +154,7 @@ func New(c Config) (*Runner, error) {
 	c.Resolver = strategies.Resolvers{c.Resolver, strategies.Registry{}}
 	r := &Runner{
 		config: c, store: c.Store, programs: session.NewPrograms(), lessons: lessons.New(),
-		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{}, watchers: map[chan struct{}]bool{},
+		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{}, sending: map[askKey]chan struct{}{}, watchers: map[chan struct{}]bool{},
 		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),
 	}
 	r.tallies = stats.NewFollower(c.Store, r.programs)

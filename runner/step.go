@@ -110,11 +110,16 @@ func (r *Runner) Step(ctx context.Context, id specialist.SessionID) (Tick, error
 
 // step is Step on a session that was just read or committed. A panic in it becomes
 // the end of the session.
-func (r *Runner) step(ctx context.Context, s *session.Session) (tick Tick, err error) {
+func (r *Runner) step(ctx context.Context, s *session.Session) (Tick, error) {
+	return r.stepWith(ctx, s, nil)
+}
+
+// stepWith is step that leaves the asks to others that external says (external.go).
+func (r *Runner) stepWith(ctx context.Context, s *session.Session, external func(ExternalAsk) bool) (tick Tick, err error) {
 	ctx, end := r.trace(ctx, PartStep, s)
 	defer func() { end(err) }()
 	if err = r.contain(s.ID, func() (err error) {
-		tick, err = r.stepOnce(ctx, s)
+		tick, err = r.stepOnce(ctx, s, external)
 		return err
 	}); err != nil {
 		return r.failed(ctx, s.ID, err)
@@ -122,8 +127,9 @@ func (r *Runner) step(ctx context.Context, s *session.Session) (tick Tick, err e
 	return tick, nil
 }
 
-func (r *Runner) stepOnce(ctx context.Context, s *session.Session) (Tick, error) {
+func (r *Runner) stepOnce(ctx context.Context, s *session.Session, external func(ExternalAsk) bool) (Tick, error) {
 	w := r.newEngine(s)
+	w.external = external
 	defer w.end()
 	tick, err := w.step(ctx)
 	w.whole = true
@@ -188,6 +194,9 @@ type engine struct {
 
 	whole   bool // the step has come to its end
 	looking bool // nobody is asked to propose, so nobody becomes champion
+
+	external func(ExternalAsk) bool // which asks are left to others; nil for none
+	left     []int32                // those of this step, of which nobody knows yet
 }
 
 // newEngine returns an engine on a session. Its buffers have been used before.

@@ -35,6 +35,8 @@ func (w *engine) wave(ctx context.Context, due []*planning.Member) ([]*planning.
 	switch {
 	case w.mode() != machine.Sequential || w.championship.champion != "":
 		return due, nil
+	case w.externalOut():
+		return nil, nil
 	case w.by.ByBayes():
 		return w.informative(ctx, due)
 	}

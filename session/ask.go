@@ -50,9 +50,18 @@ type Ask struct {
 	Shadow       bool       // only to learn from: while a champion decides alone, the answer does not count
 }
 
+// External reports whether the ask is for any process to send, until its deadline: none
+// waits for the answer.
+func (a *Ask) External() bool {
+	return a.Remote != nil && a.Remote.Owner == "" && !a.Remote.Accepted
+}
+
+// Late reports whether no process waits for the answer: it comes with a commit.
+func (a *Ask) Late() bool { return a.Remote != nil && a.Remote.Accepted || a.External() }
+
 // A RemoteAsk is what more there is to say of an ask outside this process.
 type RemoteAsk struct {
-	Owner     string          // the process that waits for the answer
+	Owner     string          // the process that waits for the answer; "" if none does
 	Deadline  specialist.Time // after which nobody waits
 	Estimate  exact.Money     // what it is thought to cost
 	TokensIn  int64           // likewise

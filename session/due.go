@@ -77,10 +77,11 @@ func (s *Session) Waits() bool {
 	return s.Timer() != nil && s.State.Wait && s.Status == Running && len(s.Proposals()) == 0
 }
 
-// OnlyLate reports whether no answers are out but those that were accepted for later.
+// OnlyLate reports whether no answers are out but those that were accepted for later, or
+// are to external asks: for them no process waits.
 func (s *Session) OnlyLate() bool {
 	for _, a := range s.OpenAsks() {
-		if a.Remote == nil || !a.Remote.Accepted {
+		if !a.Late() {
 			return false
 		}
 	}

@@ -33,6 +33,7 @@ type App struct {
 	Hangup    atomic.Pointer[func()] // what SIGHUP does; nil ends the command
 	Commands  *cobra.Command         // the command line
 	Watch     Watch
+	Beside    []Beside // of dialai serve
 
 	plain bool // the store that was named is to keep JSON
 }

@@ -103,6 +103,9 @@ Ctrl-C or SIGTERM ends it in good order: steps that are under way are recorded.`
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, f) },
 	}
 	f.register(cmd.Flags())
+	for _, b := range call.Beside {
+		command.AddGoFlags(cmd.Flags(), b.Flags)
+	}
 	command.Complete(cmd, "auth", authKeys, authNone)
 	command.Complete(cmd, "drive", "on", "off")
 	command.Complete(cmd, "log-level", "debug", "info", "warn", "error")
@@ -334,6 +337,11 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Sto
 			watched.metrics.Committed(c)
 			h.carry.Observer(name)(c)
 			h.web.Observer(name)(c)
+			for _, b := range a.Beside {
+				if b.Committed != nil {
+					b.Committed(name, c)
+				}
+			}
 		}
 		of = append(of, one)
 	}
@@ -427,6 +435,15 @@ func (a *app) serveUntil(ctx context.Context, f *serveFlags, h *assembled, log *
 				stop(err)
 			}
 		})
+	}
+	for _, b := range a.Beside {
+		for i, e := range h.engines {
+			work.Go(func() {
+				if err := b.Run(ctx, e, h.names[i]); err != nil && ctx.Err() == nil {
+					stop(err)
+				}
+			})
+		}
 	}
 	work.Wait()
 	if why := context.Cause(ctx); why != nil && !errors.Is(why, context.Canceled) {

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/cli/internal/command"
+	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+)
+
+// A Driver is a way to drive sessions that a program has beside those of dialai: a workflow
+// engine that a team runs already, say. It works with the engine that environment and flags
+// describe, and has flags and commands of its own. [Main] takes it; what it is given is not changed.
+type Driver struct {
+	Name string // one word, as "temporal"
+	// Flags declares what Run and the commands have to know, under the same names in each; nil
+	// declares nothing. The names are none of dialai's own.
+	Flags func(*flag.FlagSet)
+	// Run drives sessions beside dialai serve until ctx is done, once for each tenant; an error
+	// ends the server. It may return nil at once where the flags ask for nothing. nil does nothing.
+	Run func(ctx context.Context, e DriverEngine) error
+	// Committed is told of every commit of that server, in the order of each session's log. It
+	// must not block, and may be called concurrently; nil is told nothing.
+	Committed func(tenant string, c session.Change)
+	Commands  []DriverCommand
+}
+
+// A DriverCommand is a command of a Driver, among those of dialai.
+type DriverCommand struct {
+	Use, Short, Long, Example string // as help shows them; Use begins with a name that no other command has
+	// Run does the work. What it writes to Out is printed also where it fails.
+	Run func(ctx context.Context, e DriverEngine, args []string) error
+}
+
+// A DriverEngine is what a Driver works with.
+type DriverEngine struct {
+	*runner.Runner
+	Tenant string    // of the server; "" if there is one
+	Out    io.Writer // of a command; nil beside a server
+	JSON   bool      // Out gets JSON, one value a line
+	// Find returns the session whose id a text is, or begins. Beside a server it is nil.
+	Find func(ctx context.Context, id string) (*session.Session, error)
+}
+
+// use has the program know the drivers.
+func (a *app) use(drivers []Driver) {
+	a.drivers = drivers
+	for _, d := range drivers {
+		if d.Run == nil {
+			continue
+		}
+		a.Beside = append(a.Beside, command.Beside{Flags: d.Flags, Committed: d.Committed, Run: func(ctx context.Context, e *command.Engine, tenant string) error {
+			return d.Run(ctx, DriverEngine{Runner: e.Runner, Tenant: tenant})
+		}})
+	}
+}
+
+// driverCommands returns the commands of the drivers.
+func (a *app) driverCommands() (list []*cobra.Command) {
+	for _, d := range a.drivers {
+		for _, c := range d.Commands {
+			cmd := &cobra.Command{Use: c.Use, Short: c.Short, Long: c.Long, Example: c.Example, Args: cobra.ArbitraryArgs}
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				return a.with(cmd.Context(), command.Writes, func(e *engine, out *bufio.Writer) error {
+					err := c.Run(cmd.Context(), DriverEngine{Runner: e.Runner, Out: out, JSON: a.Flags.JSON, Find: e.session}, args)
+					return errors.Join(err, out.Flush())
+				})
+			}
+			command.AddGoFlags(cmd.Flags(), d.Flags)
+			list = append(list, cmd)
+		}
+	}
+	return list
+}
+
+// addDrivers adds the commands of the drivers, in a group of their own.
+func (a *app) addDrivers(root *cobra.Command) {
+	for i, c := range a.driverCommands() {
+		const title = "Drive sessions elsewhere:"
+		if i == 0 {
+			root.AddGroup(&cobra.Group{ID: title, Title: title})
+		}
+		if slices.ContainsFunc(root.Commands(), func(o *cobra.Command) bool { return o.Name() == c.Name() }) {
+			panic(fmt.Sprintf("cli: a driver has the command %s, and dialai has it too", render.Clean(c.Name())))
+		}
+		c.GroupID = title
+		root.AddCommand(c)
+	}
+}

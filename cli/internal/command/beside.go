@@ -1,0 +1,29 @@
+package command
+
+import (
+	"context"
+	"flag"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dialai/dialai/session"
+)
+
+// A Beside is what a program runs beside dialai serve.
+type Beside struct {
+	Flags func(*flag.FlagSet) // nil for none
+	// Run is called once for each engine of the server, and ends when ctx is done or there is nothing to do.
+	Run func(ctx context.Context, e *Engine, tenant string) error
+	// Committed is told of every commit of the server, and must not block; nil is told nothing.
+	Committed func(tenant string, c session.Change)
+}
+
+// AddGoFlags adds to flags what add declares; nil declares nothing.
+func AddGoFlags(flags *pflag.FlagSet, add func(*flag.FlagSet)) {
+	if add == nil {
+		return
+	}
+	own := flag.NewFlagSet("", flag.ContinueOnError)
+	add(own)
+	flags.AddGoFlagSet(own)
+}

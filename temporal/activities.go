@@ -1,0 +1,130 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// What activities do is the engine's; here it is only called, with a heartbeat, and errors are sorted: what
+// the store has recorded, a failure too, is success; what another try may change (a
+// store that fails, a worker that lacks something, one that is lost) is tried again without end;
+// what no try changes is not.
+
+// LongAsk is from which timeout on an ask is an activity of its own.
+const LongAsk = 30 * time.Second
+
+// activities are the activities of a worker.
+type activities struct{ r *runner.Runner }
+
+// A Registry is what a worker of Temporal and its test environment have in common.
+type Registry interface {
+	worker.WorkflowRegistry
+	RegisterActivityWithOptions(any, activity.RegisterOptions)
+}
+
+// Register has a worker run the sessions of a Runner's store. Workers on one task queue need a Runner
+// each that reaches the same store and the same specialists.
+func Register(w Registry, r *runner.Runner) {
+	w.RegisterWorkflowWithOptions(Session, workflow.RegisterOptions{Name: WorkflowName})
+	a := &activities{r}
+	for name, f := range map[string]any{AdvanceActivity: a.advance, AskActivity: a.ask, DecideActivity: a.decide} {
+		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+}
+
+// long reports whether an ask is an activity of its own: then nothing else waits for it.
+func long(a runner.ExternalAsk) bool { return a.Timeout > LongAsk }
+
+func (a *activities) advance(ctx context.Context, in Input) (Status, error) {
+	id, err := session.ParseID(in.SessionID)
+	if err != nil {
+		return Status{}, final(err)
+	}
+	defer beat(ctx)()
+	p, err := a.r.Advance(ctx, id, runner.AdvanceOptions{External: long, MaxTime: advanceTime / 2})
+	if err != nil {
+		return Status{}, sorted(err)
+	}
+	s, err := a.r.Session(ctx, id)
+	if err != nil {
+		return Status{}, sorted(err)
+	}
+	at := Status{Sequence: p.Sequence, Status: p.Status, State: string(s.State.Name), RoundID: s.Key().ID(), Code: p.Code, WakeAt: int64(p.WakeAt)}
+	for _, e := range p.Asks {
+		at.Asks = append(at.Asks, Ask{e.Round.Round, e.Round.Attempt, e.Index, e.Repeat, e.SpecialistID, e.Timeout.Milliseconds(), int64(e.Deadline)})
+	}
+	return at, nil
+}
+
+func (a *activities) ask(ctx context.Context, in Input, of Ask) error {
+	id, err := session.ParseID(in.SessionID)
+	if err != nil {
+		return final(err)
+	}
+	defer beat(ctx)()
+	key := specialist.RoundKey{Session: id, Round: of.Round, Attempt: of.Attempt}
+	return sorted(a.r.Ask(ctx, runner.AskRef{Round: key, Index: of.Index, Repeat: of.Repeat, SpecialistID: of.SpecialistID}))
+}
+
+func (a *activities) decide(ctx context.Context, in Input, r Ruling) (Ruled, error) {
+	id, err := session.ParseID(in.SessionID)
+	if err != nil {
+		return Ruled{}, final(err)
+	}
+	defer beat(ctx)()
+	done, err := a.r.Decide(ctx, runner.Ruling{SessionID: id, RoundID: r.RoundID, SpecialistID: machine.SpecialistID(r.SpecialistID), TransitionName: r.TransitionName})
+	if refused, ok := errors.AsType[*runner.Error](err); ok {
+		return Ruled{Reason: refused.Error()}, nil
+	}
+	if err != nil {
+		return Ruled{}, sorted(err)
+	}
+	return Ruled{Executed: done.Executed, Status: done.Session.Status.String(), Reason: done.GuardReason}, nil
+}
+
+// sorted returns an error as Temporal is to take it.
+func sorted(err error) error {
+	if errors.Is(err, session.ErrNotFound) || errors.Is(err, runner.ErrIllegal) {
+		return final(err)
+	}
+	return err
+}
+
+// final returns an error that no further try changes.
+func final(err error) error {
+	return temporal.NewNonRetryableApplicationError(err.Error(), "dialai", err)
+}
+
+// beat tells Temporal that an activity is alive, until what it returns is called.
+func beat(ctx context.Context) (stop func()) {
+	every := activity.GetInfo(ctx).HeartbeatTimeout / 3
+	if every <= 0 {
+		return func() {}
+	}
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		t := time.NewTicker(every)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				activity.RecordHeartbeat(ctx)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-over }
+}

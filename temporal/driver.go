@@ -1,0 +1,253 @@
+package temporal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/dialai/dialai/cli"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// What dialai-temporal has beside dialai: serve runs a worker with --temporal, adopt gives a session to a
+// workflow, workflow says where that stands.
+
+// settings are what the flags say.
+type settings struct {
+	address, namespace, queue string
+
+	mu      sync.Mutex
+	changes map[string]chan change // by tenant
+}
+
+// of returns where the changes of a tenant wait.
+func (s *settings) of(tenant string) chan change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changes[tenant] == nil {
+		s.changes[tenant] = make(chan change, untold)
+	}
+	return s.changes[tenant]
+}
+
+func (s *settings) flags(f *flag.FlagSet) {
+	f.StringVar(&s.address, "temporal", "", "the `address` of the frontend of Temporal, such as 127.0.0.1:7233")
+	f.StringVar(&s.namespace, "temporal-namespace", client.DefaultNamespace, "the `namespace` in Temporal")
+	f.StringVar(&s.queue, "temporal-queue", DefaultQueue, "how the `name` of the task queue begins, the same for all servers on one store")
+}
+
+// Driver returns what cli.Main takes.
+func Driver() cli.Driver {
+	s := &settings{changes: map[string]chan change{}}
+	return cli.Driver{
+		Name: "temporal", Flags: s.flags, Run: s.run, Committed: s.committed,
+		Commands: []cli.DriverCommand{{
+			Use: "adopt <session>...", Short: "Have workflows of Temporal drive sessions",
+			Long: `Have each of the sessions driven by a workflow of Temporal, whatever became of a workflow that it had
+before: what has happened is in the store. A session that a workflow drives is left as it is. Servers with
+--temporal do the work.`,
+			Example: `  dialai-temporal adopt 0b9c1d3e --temporal 127.0.0.1:7233`,
+			Run:     s.adopt,
+		}, {
+			Use: "workflow <session>", Short: "Show where the workflow of a session stands",
+			Long:    `Show where a session stood when its workflow looked last, as Temporal knows it.`,
+			Example: `  dialai-temporal workflow 0b9c1d3e --temporal 127.0.0.1:7233`,
+			Run:     s.workflow,
+		}},
+	}
+}
+
+// dial connects. It is lazy beside a server, which serves while Temporal is down.
+func (s *settings) dial(ctx context.Context, lazy bool) (client.Client, error) {
+	o := client.Options{HostPort: s.address, Namespace: s.namespace, Logger: sdklog.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))}
+	if lazy {
+		return client.NewLazyClient(o)
+	}
+	c, err := client.DialContext(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("reaching Temporal at %s: %w", s.address, err)
+	}
+	return c, nil
+}
+
+// run is a worker beside dialai serve, and tells workflows what is committed there.
+func (s *settings) run(ctx context.Context, e cli.DriverEngine) error {
+	if s.address == "" {
+		return nil
+	}
+	c, err := s.dial(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	at := &Client{Temporal: c, Runner: e.Runner, Queue: s.queue}
+	again := time.NewTicker(retryStart)
+	defer again.Stop()
+	for {
+		w, err := at.NewWorker(ctx)
+		if err != nil {
+			return err
+		}
+		if w.Start() == nil {
+			defer w.Stop()
+			return s.tell(ctx, at, s.of(e.Tenant))
+		}
+		select { // Temporal is down: the server serves on
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
+	}
+}
+
+// with runs a command of one session.
+func (s *settings) with(ctx context.Context, e cli.DriverEngine, do func(*Client) error) error {
+	if s.address == "" {
+		return errors.New("which server of Temporal? name its address, as with --temporal 127.0.0.1:7233")
+	}
+	c, err := s.dial(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(&Client{Temporal: c, Runner: e.Runner, Queue: s.queue})
+}
+
+func (s *settings) adopt(ctx context.Context, e cli.DriverEngine, args []string) error {
+	if len(args) == 0 {
+		return errors.New("which session? dialai-temporal sessions lists them")
+	}
+	return s.with(ctx, e, func(c *Client) error {
+		for _, id := range args {
+			found, err := e.Find(ctx, id)
+			if err != nil {
+				return err
+			}
+			workflowID, err := c.Adopt(ctx, found.ID)
+			if err != nil {
+				return fmt.Errorf("session %s: %w", found.ID, err)
+			}
+			if e.JSON {
+				_ = json.NewEncoder(e.Out).Encode(map[string]string{"sessionId": found.ID.String(), "workflowId": workflowID})
+				continue
+			}
+			fmt.Fprintf(e.Out, "%s is driven by workflow %s\n", found.ID, workflowID)
+		}
+		return nil
+	})
+}
+
+func (s *settings) workflow(ctx context.Context, e cli.DriverEngine, args []string) error {
+	if len(args) != 1 {
+		return errors.New("which session? dialai-temporal sessions lists them")
+	}
+	return s.with(ctx, e, func(c *Client) error {
+		found, err := e.Find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		at, err := c.Status(ctx, found.ID)
+		if _, none := errors.AsType[*serviceerror.NotFound](err); none {
+			return fmt.Errorf("no workflow drives session %s: dialai-temporal adopt %[1]s starts one", found.ID)
+		}
+		if err != nil {
+			return fmt.Errorf("session %s: %w", found.ID, err)
+		}
+		if e.JSON {
+			return json.NewEncoder(e.Out).Encode(at)
+		}
+		workflowID, err := c.WorkflowID(ctx, found.ID)
+		if at.Status == "" {
+			fmt.Fprintf(e.Out, "Workflow:  %s\nStatus:    it has begun, and not looked yet\n", workflowID)
+			return err
+		}
+		fmt.Fprintf(e.Out, "Workflow:  %s\nStatus:    %s %s\nState:     %s\nSequence:  %d\nAsks:      %d\n", workflowID, at.Status, at.Code, at.State, at.Sequence, len(at.Asks))
+		return err
+	})
+}
+
+// A change is what a workflow is told of.
+type change struct {
+	session  specialist.SessionID
+	sequence int64
+}
+
+// retryStart is how long it takes until a worker is started again that could not start.
+const retryStart = 10 * time.Second
+
+// untold is how many changes are kept that workflows were not told of yet. What is dropped a workflow
+// finds when it looks.
+const untold = 4096
+
+// committed notes what workflows are to be told.
+func (s *settings) committed(tenant string, c session.Change) {
+	if s.address == "" || !tells(&c) {
+		return
+	}
+	select {
+	case s.of(tenant) <- change{c.After.ID, c.After.Sequence}:
+	default:
+	}
+}
+
+// tells reports whether a commit is of something that a workflow does not do itself: humans, and answers that
+// came later.
+func tells(c *session.Change) bool {
+	for i := range c.Events {
+		switch d := c.Events[i].Data.(type) {
+		case *session.Ruled, *session.Resumed, *session.Moved:
+			return true
+		case *session.Executed:
+			if d.IsHuman {
+				return true
+			}
+		case *session.Ended:
+			if d.Code == session.CodeCancelled {
+				return true
+			}
+		case *session.Proposed:
+			if d.Actor != nil || d.Proposal.IsHuman || later(c.Before, d.Ask) {
+				return true
+			}
+		case *session.AskFailed:
+			if later(c.Before, d.Ask) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// later reports whether an ask was one that would be answered later.
+func later(s *session.Session, index int32) bool {
+	if s == nil || s.Open == nil || index == 0 {
+		return false
+	}
+	a := s.Open.At(index)
+	return a != nil && a.Remote != nil && a.Remote.Accepted
+}
+
+// tell tells workflows of changes until ctx is done.
+func (s *settings) tell(ctx context.Context, c *Client, changes <-chan change) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case of := <-changes:
+			within, cancel := context.WithTimeout(ctx, 5*time.Second)
+			_ = c.Changed(within, of.session, of.sequence)
+			cancel()
+		}
+	}
+}

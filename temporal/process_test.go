@@ -1,0 +1,255 @@
+package temporal_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/temporal"
+)
+
+// A service answers what it is asked, once it may, and counts under which keys it was asked.
+type service struct {
+	*httptest.Server
+	mu    sync.Mutex
+	keys  []string
+	asked chan string
+	may   chan struct{} // closed: it answers
+}
+
+func newService(t *testing.T) *service {
+	s := &service{asked: make(chan string, 100), may: make(chan struct{})}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := r.Header.Get("Idempotency-Key")
+		s.mu.Lock()
+		s.keys = append(s.keys, key)
+		s.mu.Unlock()
+		s.asked <- key
+		select {
+		case <-s.may:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"transitionName":"finish","toState":"done","reasoning":"` + secretWord + `"}`))
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// A place is a store in a file with dialai-temporal, as it is built, on it.
+type place struct {
+	*server
+	program string
+	store   string
+	env     []string
+}
+
+func newPlace(t *testing.T, hook string) *place {
+	t.Helper()
+	p := &place{server: newServer(t), program: filepath.Join(t.TempDir(), "dialai-temporal"), store: filepath.Join(t.TempDir(), "dialai.db")}
+	if out, err := exec.Command("go", "build", "-o", p.program, "./cmd/dialai-temporal").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p.env = append(os.Environ(), "DIALAI_WEBHOOK_ALLOW="+strings.TrimPrefix(hook, "http://"), "A_WEBHOOK_TOKEN=secret", "XDG_DATA_HOME="+t.TempDir())
+	return p
+}
+
+// serve starts a server with a worker.
+func (p *place) serve() *exec.Cmd {
+	p.Helper()
+	cmd := exec.Command(p.program, "serve", "--listen", "127.0.0.1:0", "--store", p.store, "--temporal", p.address)
+	cmd.Env = p.env
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		if p.Failed() {
+			p.Logf("the server says\n%s", log.String())
+		}
+	})
+	return cmd
+}
+
+// call runs a command to its end and returns what it prints.
+func (p *place) call(args ...string) string {
+	p.Helper()
+	cmd := exec.Command(p.program, append(args, "--store", p.store)...)
+	cmd.Env = p.env
+	var message bytes.Buffer
+	cmd.Stderr = &message
+	out, err := cmd.Output()
+	if err != nil {
+		p.Fatalf("dialai-temporal %v: %v\n%s%s", args, err, out, message.String())
+	}
+	return string(out)
+}
+
+// begin starts a session that no pool drives.
+func (p *place) begin(m *machine.Machine) *session.Session {
+	p.Helper()
+	s, r := p.open()
+	defer s.Close()
+	defer r.Close()
+	one, err := r.Start(p.Context(), m, runner.StartOptions{Undriven: true})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return one
+}
+
+func (p *place) open() (*store.SQLite, *runner.Runner) {
+	p.Helper()
+	s, err := store.OpenSQLite(p.Context(), p.store, store.SQLiteOptions{})
+	if err != nil {
+		p.Fatal(err)
+	}
+	r, err := runner.New(runner.Config{Store: s, Resolver: &cast{}})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return s, r
+}
+
+// ends waits for the end of the workflow, and returns the session.
+func (p *place) ends(one *session.Session, status string) *session.Session {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), 90*time.Second)
+	defer cancel()
+	s, r := p.open()
+	defer s.Close()
+	defer r.Close()
+	id, err := (&temporal.Client{Temporal: p.client, Runner: r}).WorkflowID(ctx, one.ID)
+	if err != nil {
+		p.Fatal(err)
+	}
+	var result temporal.Result
+	if err := p.client.GetWorkflow(ctx, id, "").Get(ctx, &result); err != nil {
+		p.Fatal(err)
+	}
+	now, err := r.Session(ctx, one.ID)
+	if err != nil || result.Status != status || now.Status.String() != status {
+		p.Fatalf("the workflow ends with %+v, the session with %v, %v", result, now, err)
+	}
+	return now
+}
+
+// TestWorkerKilled: the process that makes an ask is killed while the service works, and another makes it, under the
+// same key. The log is that of a session that nobody has disturbed.
+func TestWorkerKilled(t *testing.T) {
+	hook := newService(t)
+	p := newPlace(t, hook.URL)
+	text := strings.ReplaceAll(web("slow", "10m"), "https://x.example/", hook.URL)
+	one := p.begin(machineOf(t, "", text, first))
+	worker := p.serve()
+	if out := p.call("adopt", one.ID.String(), "--temporal", p.address); !strings.Contains(out, "is driven by workflow dialai/") {
+		t.Errorf("adopt says %s", out)
+	}
+	key := <-hook.asked
+	if out := p.call("workflow", one.ID.String()[:8], "--temporal", p.address, "--json"); !strings.Contains(out, `"status":"waiting"`) || !strings.Contains(out, `"specialistId":"slow"`) {
+		t.Errorf("the workflow stands at %s", out)
+	}
+	_ = worker.Process.Kill()
+	_ = worker.Wait()
+	p.serve()
+	if again := <-hook.asked; again != key || key == "" {
+		t.Errorf("asked again is %q, before %q", again, key)
+	}
+	close(hook.may)
+	p.ends(one, "completed")
+	var kinds []string
+	for line := range strings.Lines(p.call("log", one.ID.String(), "--json")) {
+		var e struct{ Kind string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, e.Kind)
+	}
+	if got, want := strings.Join(kinds, " "), "session_created round_opened asked proposed judged gated executed ended"; got != want {
+		t.Errorf("the log is %s, want %s", got, want)
+	}
+	p.call("store", "verify")
+}
+
+// TestCommandsWorkOnTheStore: a timer wakes the workflow, other commands show what came of it, and what is missing is said.
+func TestCommandsWorkOnTheStore(t *testing.T) {
+	p := newPlace(t, "")
+	one := p.begin(machineOf(t, `,"due":{"in":"4s","then":"finish"}`, human, half))
+	worker := p.serve()
+	p.call("adopt", one.ID.String(), "--temporal", p.address)
+	p.ends(one, "completed")
+	if out := p.call("show", one.ID.String()); !strings.Contains(out, "completed") {
+		t.Errorf("show says %s", out)
+	}
+	_ = worker.Process.Signal(os.Interrupt)
+	if err := worker.Wait(); err != nil && worker.ProcessState.ExitCode() != 130 {
+		t.Errorf("the server ends with %v", err)
+	}
+	for _, c := range [][]string{{"adopt", one.ID.String()}, {"workflow", "--temporal", p.address}} {
+		cmd := exec.Command(p.program, append(c, "--store", p.store)...)
+		cmd.Env = p.env
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "which se") {
+			t.Errorf("dialai-temporal %v says %s, %v", c, out, err)
+		}
+	}
+}
+
+// TestGuide does what docs/temporal.md says, but for how the servers are started.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile("../docs/temporal.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t, "")
+	dir := t.TempDir()
+	cmd := exec.Command(p.program, "serve", "--listen", "127.0.0.1:0", "--temporal", p.address)
+	cmd.Env = p.env
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	done := 0
+	for _, block := range strings.Split(string(text), "```")[1:] {
+		kind, code, _ := strings.Cut(block, "\n")
+		switch {
+		case kind == "json":
+			if err := os.WriteFile(filepath.Join(dir, "expense.json"), []byte(code), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		case kind == "sh" && strings.Contains(code, "adopt"):
+			done++
+			sh := exec.Command("sh", "-c", strings.ReplaceAll(code, "127.0.0.1:7233", p.address))
+			sh.Dir, sh.Env = dir, append(p.env, "PATH="+filepath.Dir(p.program)+":"+os.Getenv("PATH"))
+			out, err := sh.CombinedOutput()
+			if err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+			for _, want := range []string{"is driven by workflow dialai/", "Status:", "Session complete: paid"} {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("it does not say %q: %s", want, out)
+				}
+			}
+		}
+	}
+	if done != 1 {
+		t.Errorf("%d blocks were done", done)
+	}
+}

@@ -1,0 +1,280 @@
+package temporal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// The workflow of a session. It goes round one loop: advance, start the asks that are out and
+// end those that nobody needs any more, wait. It branches on what activities return, on
+// signals, updates and timers only; it knows nothing that the store does not know, and so
+// it can begin anew at any time: as a new run when its history has grown long, and from
+// nothing when somebody has terminated it.
+//
+// The order of commands is in the histories of workflows that run. Whoever changes it asks
+// workflow.GetVersion first; testdata/histories is replayed by the tests.
+
+// An Input is what a workflow starts with: which session.
+type Input struct {
+	SessionID string `json:"sessionId"`
+	// MostEvents is how long a history may grow until the workflow goes on as a new run, where the server does
+	// not suggest it before; 0 means DefaultMostEvents.
+	MostEvents int `json:"mostEvents,omitempty"`
+}
+
+// A Result is how a session has ended.
+type Result struct {
+	Status string `json:"status"`
+	Code   string `json:"code"`
+}
+
+// An Ask names an ask that is out: runner.ExternalAsk in JSON.
+type Ask struct {
+	Round        int32  `json:"round"`
+	Attempt      int32  `json:"attempt"`
+	Index        int32  `json:"index"`
+	Repeat       int32  `json:"repeat"`
+	SpecialistID string `json:"specialistId"`
+	TimeoutMsec  int64  `json:"timeoutMsec"`
+	Deadline     int64  `json:"deadline"` // milliseconds since 1970
+}
+
+// A Status is where a session stood when its workflow looked last.
+type Status struct {
+	Sequence int64  `json:"sequence"`
+	Status   string `json:"status"`
+	State    string `json:"state"`
+	RoundID  string `json:"roundId"`
+	Code     string `json:"code"`
+	WakeAt   int64  `json:"wakeAt"` // milliseconds since 1970; 0 is never
+	Asks     []Ask  `json:"asks"`
+}
+
+// A Ruling is what a human says, as an update takes it. It has no words and no payload: those
+// belong into the store, where dialai decide and the API write them.
+type Ruling struct {
+	RoundID        string `json:"roundId"`
+	Sequence       int64  `json:"sequence"` // of the session as it was seen
+	SpecialistID   string `json:"specialistId"`
+	TransitionName string `json:"transitionName"`
+}
+
+// A Ruled is what came of it.
+type Ruled struct {
+	Executed bool   `json:"executed"`
+	Status   string `json:"status"`
+	Reason   string `json:"reason"` // why it was not executed
+}
+
+// How long a workflow waits, and how long its activities may take.
+const (
+	lookEvery    = 5 * time.Minute  // where nobody tells of commits
+	resumeWithin = 24 * time.Hour   // a session that has stopped or failed may be resumed
+	advanceTime  = 5 * time.Minute  // one advance
+	heartbeat    = 10 * time.Second // after which a worker is lost
+	graceOfAsks  = 5 * time.Second  // beyond the time that an ask has
+	soonest      = time.Second      // a timer, so that a clock that is off makes no busy loop
+	maxName      = 200              // bytes of a name in an update
+)
+
+// Events and updates after which a workflow goes on as a new run.
+const (
+	DefaultMostEvents = 4000
+	mostUpdates       = 500
+)
+
+var retries = temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}
+
+// A sessionRun is one run of the workflow.
+type sessionRun struct {
+	in      Input
+	at      Status
+	out     map[Ask]workflow.CancelFunc // asks under way
+	order   []Ask                       // the same, in the order in which they were started
+	ended   []Ask                       // those that have ended, and were out at the last advance all the same
+	done    workflow.Channel            // of Ask: one has ended
+	ruled   workflow.Channel            // of int: an update is done
+	woken   bool                        // something has happened with which advance may have something to do
+	updates int
+}
+
+// Session is the workflow dialai.session.v1.
+func Session(ctx workflow.Context, in Input) (Result, error) {
+	s := &sessionRun{in: in, out: map[Ask]workflow.CancelFunc{}, done: workflow.NewChannel(ctx), ruled: workflow.NewBufferedChannel(ctx, mostUpdates)}
+	if err := s.handle(ctx); err != nil {
+		return Result{}, err
+	}
+	for {
+		s.woken = false
+		if err := s.advance(ctx); err != nil {
+			return Result{}, err
+		}
+		switch s.at.Status {
+		case "completed":
+			return s.result(ctx)
+		case "running": // its time was over
+			if s.long(ctx) {
+				return Result{}, workflow.NewContinueAsNewError(ctx, Session, in)
+			}
+			continue
+		}
+		s.ask(ctx)
+		over, err := s.wait(ctx)
+		switch {
+		case err != nil:
+			return Result{}, err
+		case over:
+			return s.result(ctx)
+		case s.long(ctx):
+			return Result{}, workflow.NewContinueAsNewError(ctx, Session, in)
+		}
+	}
+}
+
+func (s *sessionRun) result(ctx workflow.Context) (Result, error) {
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return Result{}, err
+	}
+	return Result{Status: s.at.Status, Code: s.at.Code}, nil
+}
+
+// long reports whether it is time for a new run, and nothing is under way that would be lost.
+func (s *sessionRun) long(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	most := cmp.Or(s.in.MostEvents, DefaultMostEvents)
+	full := info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= most || s.updates >= mostUpdates
+	return full && len(s.out) == 0 && workflow.AllHandlersFinished(ctx)
+}
+
+// advance has all steps taken that can be taken now.
+func (s *sessionRun) advance(ctx workflow.Context) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: advanceTime, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
+	return workflow.ExecuteActivity(ctx, AdvanceActivity, s.in).Get(ctx, &s.at)
+}
+
+// ask starts the asks that are out and not under way, and ends those that are out no more.
+func (s *sessionRun) ask(ctx workflow.Context) {
+	for _, a := range slices.Clone(s.order) {
+		if !slices.Contains(s.at.Asks, a) {
+			s.out[a]()
+			s.forget(a)
+		}
+	}
+	s.ended = slices.DeleteFunc(s.ended, func(a Ask) bool { return !slices.Contains(s.at.Asks, a) })
+	for _, a := range s.at.Asks {
+		if s.out[a] != nil || slices.Contains(s.ended, a) { // what has ended is repeated by an advance, after its deadline
+			continue
+		}
+		within, cancel := workflow.WithCancel(ctx)
+		s.out[a] = cancel
+		s.order = append(s.order, a)
+		left := time.UnixMilli(a.Deadline).Sub(workflow.Now(ctx))
+		within = workflow.WithActivityOptions(within, workflow.ActivityOptions{
+			StartToCloseTimeout:    time.Duration(a.TimeoutMsec)*time.Millisecond + graceOfAsks,
+			ScheduleToCloseTimeout: max(left, soonest), // then an advance repeats it
+			HeartbeatTimeout:       heartbeat, RetryPolicy: &retries,
+		})
+		asked := workflow.ExecuteActivity(within, AskActivity, s.in, a)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			_ = asked.Get(ctx, nil) // what came of it is in the log
+			s.done.Send(ctx, a)
+		})
+	}
+}
+
+func (s *sessionRun) forget(a Ask) {
+	delete(s.out, a)
+	s.order = slices.DeleteFunc(s.order, func(o Ask) bool { return o == a })
+}
+
+// handle takes queries and updates.
+func (s *sessionRun) handle(ctx workflow.Context) error {
+	if err := workflow.SetQueryHandler(ctx, StatusQuery, func() (Status, error) { return s.at, nil }); err != nil {
+		return err
+	}
+	return workflow.SetUpdateHandlerWithOptions(ctx, DecideUpdate, s.decide, workflow.UpdateHandlerOptions{Validator: s.mayDecide})
+}
+
+// mayDecide refuses what cannot be right, before anything is recorded of it.
+func (s *sessionRun) mayDecide(_ workflow.Context, r Ruling) error {
+	for _, name := range []string{r.RoundID, r.SpecialistID, r.TransitionName} {
+		if name == "" || len(name) > maxName {
+			return fmt.Errorf("a ruling names its round, who rules and the transition, each in at most %d bytes", maxName)
+		}
+	}
+	switch {
+	case s.at.Status == "completed":
+		return errors.New("the session is completed")
+	case s.at.RoundID != "" && r.Sequence <= s.at.Sequence && r.RoundID != s.at.RoundID:
+		return fmt.Errorf("the open round is %s: read the question again", s.at.RoundID)
+	}
+	return nil
+}
+
+// decide has the engine decide about a ruling, which says what became of it.
+func (s *sessionRun) decide(ctx workflow.Context, r Ruling) (done Ruled, err error) {
+	s.updates++
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: advanceTime, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
+	err = workflow.ExecuteActivity(ctx, DecideActivity, s.in, r).Get(ctx, &done)
+	s.ruled.SendAsync(s.updates)
+	return done, err
+}
+
+// hasEnded notes the end of an ask, if it was not cancelled.
+func (s *sessionRun) hasEnded(a Ask) {
+	if s.out[a] != nil {
+		s.forget(a)
+		s.ended = append(s.ended, a)
+		s.woken = true
+	}
+}
+
+// wait returns when advance may have something to do. It reports that the session is over once one that has stopped
+// or failed was not resumed in time.
+func (s *sessionRun) wait(ctx workflow.Context) (over bool, err error) {
+	last := s.at.Status == "stopped" || s.at.Status == "failed"
+	after := lookEvery
+	switch {
+	case last:
+		after = resumeWithin
+	case s.at.WakeAt != 0:
+		after = min(after, max(soonest, time.UnixMilli(s.at.WakeAt).Sub(workflow.Now(ctx))))
+	}
+	timing, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	timer := workflow.NewTimer(timing, after)
+	changed := workflow.GetSignalChannel(ctx, ChangedSignal)
+	for !s.woken {
+		sel := workflow.NewSelector(ctx)
+		sel.AddFuture(timer, func(f workflow.Future) {
+			err = f.Get(ctx, nil)
+			over, s.woken = last, true
+		})
+		sel.AddReceive(changed, func(c workflow.ReceiveChannel, _ bool) {
+			var sequence int64
+			c.Receive(ctx, &sequence)
+			s.woken = s.woken || sequence == 0 || sequence > s.at.Sequence
+		})
+		sel.AddReceive(s.done, func(c workflow.ReceiveChannel, _ bool) {
+			var a Ask
+			c.Receive(ctx, &a)
+			s.hasEnded(a)
+			for c.ReceiveAsync(&a) { // answers that came together need one advance
+				s.hasEnded(a)
+			}
+		})
+		sel.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { err = ctx.Err(); s.woken = true })
+		sel.AddReceive(s.ruled, func(c workflow.ReceiveChannel, _ bool) {
+			c.Receive(ctx, nil)
+			s.woken = true
+		})
+		sel.Select(ctx)
+	}
+	return over, err
+}
