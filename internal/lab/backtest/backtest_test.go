@@ -36,7 +36,11 @@ func TestReproduces(t *testing.T) {
 	for _, p := range plots {
 		players = append(players, h.start(p.machine(t), 20))
 	}
-	for range 5 {
+	turns := 5
+	if testing.Short() {
+		turns = 2
+	}
+	for range turns {
 		h.together(players, 80)
 		h.restart()
 	}
@@ -56,7 +60,7 @@ func TestReproduces(t *testing.T) {
 	if r.Late == 0 {
 		t.Error("no verdict was given by less than was known when it was stored")
 	}
-	if r.Verdicts < 3000 || r.Reproduced != r.Verdicts {
+	if r.Verdicts < 600*turns || r.Reproduced != r.Verdicts {
 		t.Errorf("%d of %d verdicts were reproduced", r.Reproduced, r.Verdicts)
 	}
 }
