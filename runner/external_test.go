@@ -199,8 +199,9 @@ func (w *driven) drive(b *bench) []string {
 		})
 		changed := make(chan struct{}, len(p.Asks))
 		for _, a := range p.Asks {
+			process := b.runner(inBubble)
 			wg.Go(func() {
-				if err := b.runner(inBubble).Ask(ctx, a.AskRef); err != nil && ctx.Err() == nil {
+				if err := process.Ask(ctx, a.AskRef); err != nil && ctx.Err() == nil {
 					b.Errorf("Ask %s: %v", a.SpecialistID, err)
 				}
 				changed <- struct{}{}
