@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -696,14 +697,14 @@ func TestDamagedSession(t *testing.T) {
 		damaged := &damagedStore{Memory: store.NewMemory(), err: &session.CorruptError{What: "session", Problem: "a hash does not fit"}}
 		g := newRig(t, driver.Config{}, damaged, nil)
 		damaged.id = g.start(parsed(t, twoSteps, "two", "first"))
-		damaged.on = true
+		damaged.on.Store(true)
 		g.drive(false)
 		other := g.start(parsed(t, twoSteps, "two", "first"))
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		g.is(other, session.Completed, session.CodeGoal)
-		if damaged.reads != 1 {
-			t.Errorf("it was read %d times", damaged.reads)
+		if damaged.reads.Load() != 1 {
+			t.Errorf("it was read %d times", damaged.reads.Load())
 		}
 	})
 }
@@ -715,19 +716,19 @@ func TestNewerSession(t *testing.T) {
 		newer := &damagedStore{Memory: store.NewMemory(), err: &session.NewerError{What: "session", Has: "an event"}}
 		g := newRig(t, driver.Config{}, newer, nil)
 		newer.id = g.start(parsed(t, twoSteps, "two", "first"))
-		newer.on = true
+		newer.on.Store(true)
 		g.drive(false)
 		other := g.start(parsed(t, twoSteps, "two", "first"))
 		time.Sleep(10*time.Minute + time.Second)
 		synctest.Wait()
 		g.is(other, session.Completed, session.CodeGoal)
-		if newer.reads != 11 {
-			t.Errorf("in ten minutes it was read %d times", newer.reads)
+		if newer.reads.Load() != 11 {
+			t.Errorf("in ten minutes it was read %d times", newer.reads.Load())
 		}
 		if a, _ := g.driver.Attempt("main", newer.id); a.Tries != 0 || a.Error == "" {
 			t.Errorf("said of it is %+v", a)
 		}
-		newer.on = false // the process was updated
+		newer.on.Store(false) // the process was updated
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		g.is(newer.id, session.Completed, session.CodeGoal)
@@ -737,21 +738,21 @@ func TestNewerSession(t *testing.T) {
 type damagedStore struct {
 	*store.Memory
 	id    specialist.SessionID
-	on    bool
-	reads int
+	on    atomic.Bool
+	reads atomic.Int64
 	err   error
 }
 
 func (s *damagedStore) Load(ctx context.Context, p *session.Programs, id specialist.SessionID) (*session.Session, error) {
-	if s.on && id == s.id {
-		s.reads++
+	if s.on.Load() && id == s.id {
+		s.reads.Add(1)
 		return nil, s.err
 	}
 	return s.Memory.Load(ctx, p, id)
 }
 
 func (s *damagedStore) Recent(id specialist.SessionID) *session.Session {
-	if s.on && id == s.id {
+	if s.on.Load() && id == s.id {
 		return nil
 	}
 	return s.Memory.Recent(id)
