@@ -157,6 +157,9 @@ func TestOfflineOrders(t *testing.T) {
 			desktest.Eval[bool](p, `([...document.querySelectorAll("button")].find((b) => b.innerText.includes("New session")).click(), true)`)
 			p.Wait(`[...document.querySelector("dialog[open] select").options].some((o) => o.value === "alone")`)
 			desktest.Eval[bool](p, `((e) => (e.value = "alone", e.dispatchEvent(new Event("change", { bubbles: true })), true))(document.querySelector("dialog select"))`)
+			p.Wait(`document.querySelector("#new-n")`) // as the newest one has it
+			p.Reach("#new-n")
+			p.Type("1")
 		}
 		p.Wait(`document.querySelector("dialog button.main, form button.main") && !document.querySelector("dialog button.main, form button.main").disabled`)
 		p.Lose()

@@ -109,7 +109,7 @@ func (l *lane) together(batch []*job) {
 	err := l.tries(batch, 2)
 	switch {
 	case err == nil:
-	case known(err):
+	case known(err) && !errors.Is(err, session.ErrBusy): // which may be of one
 		for _, j := range batch {
 			j.err = err
 		}

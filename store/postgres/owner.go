@@ -136,8 +136,8 @@ func (o *owners) renewOnce(ctx context.Context, conn *pgx.Conn) {
 	if err != nil {
 		return
 	}
-	o.d.form.Store(form)
 	if len(renewed) > 0 {
+		o.d.form.Store(form)
 		o.d.clock.measured(asked, server, o.d.clock.passed())
 	}
 	o.mu.Lock()

@@ -21,7 +21,7 @@ func (s *Store) Rebuild(ctx context.Context, programs *session.Programs, told fu
 		told = func(string, int64, int64) {}
 	}
 	report, err := s.Verify(ctx, programs, func(done, of int64) { told("verifying", done, of) })
-	if d := report.Difference; err != nil || d != nil && (d.InLog || d.Kind == inArchived) {
+	if d := report.Difference; err != nil || d != nil && (d.InLog || d.Kind == inArchived || d.Kind == inNewer) {
 		return report, err
 	}
 	c := &copied{s: s}
