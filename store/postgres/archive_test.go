@@ -116,6 +116,8 @@ func TestArchiveRewritesPartitions(t *testing.T) {
 	}
 	exec(t, address, `CREATE TABLE dialai.log_1 PARTITION OF dialai.log FOR VALUES FROM (1048576) TO (2097152)`)
 	fill(1, "first<1500")
+	another := open(t, address, postgres.Options{})
+	begin(t, m, another) // by a connection that writes behind what is deleted later: vacuuming alone gives nothing back
 	before := file("log_0")
 	archive()
 	if file("log_0") != before {
