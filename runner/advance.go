@@ -31,7 +31,7 @@ func (t *round) elected(v *session.Judged) decision {
 func (w *engine) cancelOpen() {
 	for _, a := range w.open.Asks {
 		if a.Status.Pending() && a.Role == machine.Proposer && a.Remote != nil {
-			w.recordAnswer(&response{key: w.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: session.CodeCancelled, message: "the round was decided without it"})
+			w.recordAnswer(&response{key: w.now.Key(), id: a.SpecialistID, source: a.Source, ask: a.Index, repeat: a.Remote.Repeat, estimate: a.Remote, code: session.CodeCancelled, message: "the round was decided without it"})
 		}
 	}
 }

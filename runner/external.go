@@ -43,7 +43,7 @@ type ExternalAsk struct {
 // AdvanceOptions bound one Advance. With the zero value all asks are sent by Advance itself.
 type AdvanceOptions struct {
 	// External reports whether an ask is left to the caller, who has it sent by [Runner.Ask].
-	// It is asked before the ask is recorded, when that has no deadline yet, and must not block.
+	// It is asked before the ask is recorded, when that has no deadline yet, maybe more than once, and must not block.
 	// Functions of the program, arbiters and questions of guards are never external. nil means
 	// that no ask is.
 	External func(ExternalAsk) bool
@@ -176,14 +176,29 @@ func (t *round) mostTime(m *planning.Member) time.Duration {
 	return min(m.Timeout, time.Duration(t.now.State.Solicit.RoundTimeout))
 }
 
+// besides returns how long an Advance may be busy with those of a wave whom it asks itself, before its caller
+// knows of the others.
+func (w *engine) besides(ask []*planning.Member) (most time.Duration) {
+	if w.external == nil {
+		return 0
+	}
+	for _, m := range ask {
+		if m.Local() || !w.external(ExternalAsk{AskRef{w.now.Key(), 0, 0, m.SpecialistID}, m.Source, w.mostTime(m), 0}) {
+			most += w.mostTime(m)
+		}
+	}
+	return min(most, time.Duration(w.now.State.Solicit.RoundTimeout))
+}
+
 // leave makes an ask that is about to be recorded external, if the caller of Advance wants
-// to send it. It is not overdue before a process would be that had sent it at once.
-func (w *engine) leave(m *planning.Member, a *session.Ask) {
+// to send it. It is not overdue before a process would be that had sent it once the others of its wave, who may
+// take so long, had answered.
+func (w *engine) leave(m *planning.Member, a *session.Ask, besides time.Duration) {
 	most := w.mostTime(m)
 	if w.external == nil || !w.external(ExternalAsk{AskRef{w.now.Key(), a.Index, a.Remote.Repeat, a.SpecialistID}, a.Source, most, 0}) {
 		return
 	}
-	a.Remote.Owner, a.Remote.Deadline = "", w.at+specialist.Time((most+overdue).Milliseconds())
+	a.Remote.Owner, a.Remote.Deadline = "", w.at+specialist.Time((besides+most+overdue).Milliseconds())
 }
 
 // sendable reports whether an external ask may still be sent.
@@ -305,7 +320,7 @@ func (r *Runner) sendExternal(ctx context.Context, ask AskRef) error {
 // again makes the request of an external ask that is recorded.
 func (w *engine) again(ctx context.Context, a *session.AskState) (*request, error) {
 	m := w.member(a.SpecialistID)
-	if m == nil {
+	if m == nil || m.Off {
 		return nil, &session.NotFoundError{What: "Specialist", ID: a.SpecialistID}
 	}
 	req := &request{member: m, estimate: a.Remote, index: a.Index, caller: w.caller(a.SpecialistID, a.Role, a.Index, a.Remote.Repeat)}

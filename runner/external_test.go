@@ -424,6 +424,25 @@ func TestAdvanceSendsWhatIsNotExternal(t *testing.T) {
 	})
 }
 
+// TestAskHasAllItsTime: an external ask has as long as it may take, however long Advance was busy with the others of its
+// wave before anybody knew of it.
+func TestAskHasAllItsTime(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.cast.play("slow", after(55*time.Second, saying("again")))
+		b.cast.play("quick", after(19*time.Second, saying("again")))
+		s := b.start(b.desk(web("slow", `"timeout":"60s"`), web("quick", `"timeout":"20s"`), half))
+		p, err := b.r.Advance(b.ctx, s.ID, runner.AdvanceOptions{External: func(a runner.ExternalAsk) bool { return a.SpecialistID == "slow" }})
+		b.ok(err)
+		if len(p.Asks) != 1 {
+			t.Fatalf("left are %+v", p.Asks)
+		}
+		b.ok(b.r.Ask(b.ctx, p.Asks[0].AskRef))
+		if _, err := b.r.Advance(b.ctx, s.ID, runner.AdvanceOptions{MaxTime: time.Nanosecond, External: all}); err != nil || len(b.cast.who()) != 2 {
+			t.Errorf("asked were %q: %v", b.cast.who(), err)
+		}
+	})
+}
+
 // TestAdvanceLimits: a session that does not end is stopped, as by Run; one Advance ends in time.
 func TestAdvanceLimits(t *testing.T) {
 	b := newBench(t)

@@ -265,7 +265,7 @@ func (w *engine) recordAsks(ctx context.Context, ask []*planning.Member) ([]requ
 	recorded := &session.Asked{Wave: w.chosen}
 	w.chosen = nil
 	var requests []request
-	next := w.nextAsk()
+	next, besides := w.nextAsk(), w.besides(ask)
 	for _, m := range ask {
 		if m.Local() {
 			continue
@@ -281,11 +281,11 @@ func (w *engine) recordAsks(ctx context.Context, ask []*planning.Member) ([]requ
 		}
 		if old := w.open.Ask(m.SpecialistID, m.Role); old != nil && old.Status.Pending() {
 			a.Index, a.Remote.Repeat = old.Index, old.Remote.Repeat+1
-			a.Remote.Lost = m.Source == specialist.Model // a service would know the key, and be paid once
+			a.Remote.Lost = m.Source == specialist.Model && !slices.Contains(w.left, old.Index) // a service would know the key, and be paid once
 		} else {
 			next++
 		}
-		w.leave(m, &a)
+		w.leave(m, &a, besides)
 		req.index, req.caller = a.Index, w.caller(m.SpecialistID, m.Role, a.Index, a.Remote.Repeat)
 		req.ask = specialist.Ask{ID: req.caller.AskID, Nth: req.caller.Nth}
 		if err := w.r.callback(ctx, w.now.Key(), &req, &a); err != nil {

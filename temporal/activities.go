@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -49,16 +50,16 @@ func long(a runner.ExternalAsk) bool { return a.Timeout > LongAsk }
 func (a *activities) advance(ctx context.Context, in Input) (Status, error) {
 	id, err := session.ParseID(in.SessionID)
 	if err != nil {
-		return Status{}, final(err)
+		return Status{}, told(ctx, &session.NotFoundError{What: "Session", ID: in.SessionID})
 	}
 	defer beat(ctx)()
 	p, err := a.r.Advance(ctx, id, runner.AdvanceOptions{External: long, MaxTime: advanceTime / 2})
 	if err != nil {
-		return Status{}, sorted(err)
+		return Status{}, told(ctx, err)
 	}
 	s, err := a.r.Session(ctx, id)
 	if err != nil {
-		return Status{}, sorted(err)
+		return Status{}, told(ctx, err)
 	}
 	at := Status{Sequence: p.Sequence, Status: p.Status, State: string(s.State.Name), RoundID: s.Key().ID(), Code: p.Code, WakeAt: int64(p.WakeAt)}
 	for _, e := range p.Asks {
@@ -70,40 +71,52 @@ func (a *activities) advance(ctx context.Context, in Input) (Status, error) {
 func (a *activities) ask(ctx context.Context, in Input, of Ask) error {
 	id, err := session.ParseID(in.SessionID)
 	if err != nil {
-		return final(err)
+		return told(ctx, &session.NotFoundError{What: "Session", ID: in.SessionID})
 	}
 	defer beat(ctx)()
 	key := specialist.RoundKey{Session: id, Round: of.Round, Attempt: of.Attempt}
-	return sorted(a.r.Ask(ctx, runner.AskRef{Round: key, Index: of.Index, Repeat: of.Repeat, SpecialistID: of.SpecialistID}))
+	return told(ctx, a.r.Ask(ctx, runner.AskRef{Round: key, Index: of.Index, Repeat: of.Repeat, SpecialistID: of.SpecialistID}))
 }
 
 func (a *activities) decide(ctx context.Context, in Input, r Ruling) (Ruled, error) {
 	id, err := session.ParseID(in.SessionID)
 	if err != nil {
-		return Ruled{}, final(err)
+		return Ruled{}, told(ctx, &session.NotFoundError{What: "Session", ID: in.SessionID})
 	}
 	defer beat(ctx)()
 	done, err := a.r.Decide(ctx, runner.Ruling{SessionID: id, RoundID: r.RoundID, SpecialistID: machine.SpecialistID(r.SpecialistID), TransitionName: r.TransitionName})
 	if refused, ok := errors.AsType[*runner.Error](err); ok {
-		return Ruled{Reason: refused.Error()}, nil
+		return Ruled{Code: refused.Code}, nil
 	}
 	if err != nil {
-		return Ruled{}, sorted(err)
+		return Ruled{}, told(ctx, err)
 	}
-	return Ruled{Executed: done.Executed, Status: done.Session.Status.String(), Reason: done.GuardReason}, nil
+	ruled := Ruled{Executed: done.Executed, Status: done.Session.Status.String()}
+	if !ruled.Executed {
+		ruled.Code = cmp.Or(done.Session.Standing().Code, "refused")
+	}
+	return ruled, nil
 }
 
-// sorted returns an error as Temporal is to take it.
-func sorted(err error) error {
-	if errors.Is(err, session.ErrNotFound) || errors.Is(err, runner.ErrIllegal) {
-		return final(err)
+// told returns an error as Temporal is to take it: by its code, since histories hold no contents. Its words are in
+// the log of the worker.
+func told(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	return err
-}
-
-// final returns an error that no further try changes.
-func final(err error) error {
-	return temporal.NewNonRetryableApplicationError(err.Error(), "dialai", err)
+	activity.GetLogger(ctx).Error("a session cannot go on", "error", err)
+	code := "error"
+	refused, ok := errors.AsType[*runner.Error](err)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		code = "not_found"
+	case ok && refused.Code != "":
+		code = refused.Code
+	}
+	if errors.Is(err, session.ErrNotFound) || errors.Is(err, runner.ErrIllegal) { // no further try changes that
+		return temporal.NewNonRetryableApplicationError(code, "dialai", nil)
+	}
+	return temporal.NewApplicationError(code, "dialai")
 }
 
 // beat tells Temporal that an activity is alive, until what it returns is called.

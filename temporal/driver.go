@@ -94,14 +94,18 @@ func (s *settings) run(ctx context.Context, e cli.DriverEngine) error {
 	at := &Client{Temporal: c, Runner: e.Runner, Queue: s.queue}
 	again := time.NewTicker(retryStart)
 	defer again.Stop()
+	said := ""
 	for {
 		w, err := at.NewWorker(ctx)
-		if err != nil {
-			return err
+		if err == nil {
+			if err = w.Start(); err == nil {
+				defer w.Stop()
+				return s.tell(ctx, at, s.of(e.Tenant))
+			}
 		}
-		if w.Start() == nil {
-			defer w.Stop()
-			return s.tell(ctx, at, s.of(e.Tenant))
+		if now := err.Error(); now != said {
+			said = now
+			slog.WarnContext(ctx, "sessions do not run on Temporal yet", "error", err)
 		}
 		select { // Temporal is down: the server serves on
 		case <-ctx.Done():

@@ -264,7 +264,7 @@ func TestServerRefusesUpdates(t *testing.T) {
 	if after := len(s.history(one, "waiting").Events); after != before {
 		t.Errorf("a refused update takes %d events", after-before)
 	}
-	if done, err := s.c.Decide(t.Context(), one.ID, "", temporal.Ruling{RoundID: at.RoundID, SpecialistID: "mallory", TransitionName: "finish"}); err != nil || done.Executed || done.Reason == "" {
+	if done, err := s.c.Decide(t.Context(), one.ID, "", temporal.Ruling{RoundID: at.RoundID, SpecialistID: "mallory", TransitionName: "finish"}); err != nil || done.Executed || done.Code == "" {
 		t.Errorf("a ruling of nobody: %+v, %v", done, err)
 	}
 	// Past Temporal, with no worker at that moment.

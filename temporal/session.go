@@ -26,6 +26,10 @@ type Input struct {
 	// MostEvents is how long a history may grow until the workflow goes on as a new run, where the server does
 	// not suggest it before; 0 means DefaultMostEvents.
 	MostEvents int `json:"mostEvents,omitempty"`
+	// Since is from when on the session has stood stopped or failed in this state of its log, milliseconds since 1970; 0
+	// if it has not. A new run of the workflow goes on from there.
+	Since    int64 `json:"since,omitempty"`
+	Sequence int64 `json:"sequence,omitempty"` // of the session then
 }
 
 // A Result is how a session has ended.
@@ -69,14 +73,15 @@ type Ruling struct {
 type Ruled struct {
 	Executed bool   `json:"executed"`
 	Status   string `json:"status"`
-	Reason   string `json:"reason"` // why it was not executed
+	Code     string `json:"code"` // why it was not executed; the words are in the store
 }
 
 // How long a workflow waits, and how long its activities may take.
 const (
 	lookEvery    = 5 * time.Minute  // where nobody tells of commits
 	resumeWithin = 24 * time.Hour   // a session that has stopped or failed may be resumed
-	advanceTime  = 5 * time.Minute  // one advance
+	advanceTime  = 5 * time.Minute  // one advance begins no step after half of it
+	mostAdvance  = 24 * time.Hour   // one step: an arbiter takes as long as its machine lets it, and lost workers are known by their heartbeat
 	heartbeat    = 10 * time.Second // after which a worker is lost
 	graceOfAsks  = 5 * time.Second  // beyond the time that an ask has
 	soonest      = time.Second      // a timer, so that a clock that is off makes no busy loop
@@ -115,24 +120,22 @@ func Session(ctx workflow.Context, in Input) (Result, error) {
 		if err := s.advance(ctx); err != nil {
 			return Result{}, err
 		}
-		switch s.at.Status {
-		case "completed":
+		if s.at.Status == "completed" || s.over(workflow.Now(ctx)) {
 			return s.result(ctx)
-		case "running": // its time was over
-			if s.long(ctx) {
-				return Result{}, workflow.NewContinueAsNewError(ctx, Session, in)
-			}
+		}
+		s.drop()
+		if s.long(ctx) { // the new run starts what is out
+			return Result{}, workflow.NewContinueAsNewError(ctx, Session, s.in)
+		}
+		if s.at.Status == "running" { // its time was over
 			continue
 		}
 		s.ask(ctx)
-		over, err := s.wait(ctx)
-		switch {
-		case err != nil:
+		if err := s.wait(ctx); err != nil {
 			return Result{}, err
-		case over:
-			return s.result(ctx)
-		case s.long(ctx):
-			return Result{}, workflow.NewContinueAsNewError(ctx, Session, in)
+		}
+		if s.long(ctx) {
+			return Result{}, workflow.NewContinueAsNewError(ctx, Session, s.in)
 		}
 	}
 }
@@ -154,12 +157,24 @@ func (s *sessionRun) long(ctx workflow.Context) bool {
 
 // advance has all steps taken that can be taken now.
 func (s *sessionRun) advance(ctx workflow.Context) error {
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: advanceTime, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: mostAdvance, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
 	return workflow.ExecuteActivity(ctx, AdvanceActivity, s.in).Get(ctx, &s.at)
 }
 
-// ask starts the asks that are out and not under way, and ends those that are out no more.
-func (s *sessionRun) ask(ctx workflow.Context) {
+// over reports whether a session that has stopped or failed was not resumed in time.
+func (s *sessionRun) over(now time.Time) bool {
+	if s.at.Status != "stopped" && s.at.Status != "failed" {
+		s.in.Since, s.in.Sequence = 0, 0
+		return false
+	}
+	if s.in.Since == 0 || s.in.Sequence != s.at.Sequence {
+		s.in.Since, s.in.Sequence = now.UnixMilli(), s.at.Sequence
+	}
+	return now.Sub(time.UnixMilli(s.in.Since)) >= resumeWithin
+}
+
+// drop ends the asks that are out no more.
+func (s *sessionRun) drop() {
 	for _, a := range slices.Clone(s.order) {
 		if !slices.Contains(s.at.Asks, a) {
 			s.out[a]()
@@ -167,6 +182,10 @@ func (s *sessionRun) ask(ctx workflow.Context) {
 		}
 	}
 	s.ended = slices.DeleteFunc(s.ended, func(a Ask) bool { return !slices.Contains(s.at.Asks, a) })
+}
+
+// ask starts the asks that are out and not under way.
+func (s *sessionRun) ask(ctx workflow.Context) {
 	for _, a := range s.at.Asks {
 		if s.out[a] != nil || slices.Contains(s.ended, a) { // what has ended is repeated by an advance, after its deadline
 			continue
@@ -174,12 +193,8 @@ func (s *sessionRun) ask(ctx workflow.Context) {
 		within, cancel := workflow.WithCancel(ctx)
 		s.out[a] = cancel
 		s.order = append(s.order, a)
-		left := time.UnixMilli(a.Deadline).Sub(workflow.Now(ctx))
-		within = workflow.WithActivityOptions(within, workflow.ActivityOptions{
-			StartToCloseTimeout:    time.Duration(a.TimeoutMsec)*time.Millisecond + graceOfAsks,
-			ScheduleToCloseTimeout: max(left, soonest), // then an advance repeats it
-			HeartbeatTimeout:       heartbeat, RetryPolicy: &retries,
-		})
+		// Whether it is still in time says the store, by its clock; then an advance repeats it, and this one ends.
+		within = workflow.WithActivityOptions(within, workflow.ActivityOptions{StartToCloseTimeout: time.Duration(a.TimeoutMsec)*time.Millisecond + graceOfAsks, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
 		asked := workflow.ExecuteActivity(within, AskActivity, s.in, a)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			_ = asked.Get(ctx, nil) // what came of it is in the log
@@ -220,7 +235,7 @@ func (s *sessionRun) mayDecide(_ workflow.Context, r Ruling) error {
 // decide has the engine decide about a ruling, which says what became of it.
 func (s *sessionRun) decide(ctx workflow.Context, r Ruling) (done Ruled, err error) {
 	s.updates++
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: advanceTime, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: mostAdvance, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
 	err = workflow.ExecuteActivity(ctx, DecideActivity, s.in, r).Get(ctx, &done)
 	s.ruled.SendAsync(s.updates)
 	return done, err
@@ -235,15 +250,10 @@ func (s *sessionRun) hasEnded(a Ask) {
 	}
 }
 
-// wait returns when advance may have something to do. It reports that the session is over once one that has stopped
-// or failed was not resumed in time.
-func (s *sessionRun) wait(ctx workflow.Context) (over bool, err error) {
-	last := s.at.Status == "stopped" || s.at.Status == "failed"
+// wait returns when advance may have something to do.
+func (s *sessionRun) wait(ctx workflow.Context) (err error) {
 	after := lookEvery
-	switch {
-	case last:
-		after = resumeWithin
-	case s.at.WakeAt != 0:
+	if s.at.WakeAt != 0 {
 		after = min(after, max(soonest, time.UnixMilli(s.at.WakeAt).Sub(workflow.Now(ctx))))
 	}
 	timing, cancel := workflow.WithCancel(ctx)
@@ -254,7 +264,7 @@ func (s *sessionRun) wait(ctx workflow.Context) (over bool, err error) {
 		sel := workflow.NewSelector(ctx)
 		sel.AddFuture(timer, func(f workflow.Future) {
 			err = f.Get(ctx, nil)
-			over, s.woken = last, true
+			s.woken = true
 		})
 		sel.AddReceive(changed, func(c workflow.ReceiveChannel, _ bool) {
 			var sequence int64
@@ -276,5 +286,5 @@ func (s *sessionRun) wait(ctx workflow.Context) (over bool, err error) {
 		})
 		sel.Select(ctx)
 	}
-	return over, err
+	return err
 }
