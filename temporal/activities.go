@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -86,6 +87,9 @@ func (a *activities) decide(ctx context.Context, in Input, r Ruling) (Ruled, err
 	defer beat(ctx)()
 	done, err := a.r.Decide(ctx, runner.Ruling{SessionID: id, RoundID: r.RoundID, SpecialistID: machine.SpecialistID(r.SpecialistID), TransitionName: r.TransitionName})
 	if refused, ok := errors.AsType[*runner.Error](err); ok {
+		if s, err := a.r.Session(ctx, id); err == nil && activity.GetInfo(ctx).Attempt > 1 && hasRuled(s, r) {
+			return Ruled{Executed: true, Status: s.Status.String()}, nil // by a try of which nobody heard
+		}
 		return Ruled{Code: refused.Code}, nil
 	}
 	if err != nil {
@@ -96,6 +100,14 @@ func (a *activities) decide(ctx context.Context, in Input, r Ruling) (Ruled, err
 		ruled.Code = cmp.Or(done.Session.Standing().Code, "refused")
 	}
 	return ruled, nil
+}
+
+// hasRuled reports whether a ruling was executed.
+func hasRuled(s *session.Session, r Ruling) bool {
+	return slices.ContainsFunc(s.History(), func(e *session.Executed) bool {
+		by := e.SpecialistID == r.SpecialistID || slices.Contains(e.Authors, r.SpecialistID)
+		return by && e.IsHuman && e.Transition.Name == r.TransitionName && (specialist.RoundKey{Session: s.ID, Round: e.Round, Attempt: e.Attempt}).ID() == r.RoundID
+	})
 }
 
 // told returns an error as Temporal is to take it: by its code, since histories hold no contents. Its words are in

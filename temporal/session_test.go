@@ -286,6 +286,39 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
+// deaf is a store whose first commit that executes something happens, and says that it does not.
+type deaf struct {
+	*store.Memory
+	said bool
+}
+
+func (d *deaf) Commit(ctx context.Context, c *session.Change) error {
+	err := d.Memory.Commit(ctx, c)
+	if err == nil && !d.said && c.After.Executed > 0 {
+		d.said = true
+		return errors.New("the connection is gone")
+	}
+	return err
+}
+
+// TestRulingUnheard: a ruling whose worker was lost once it was executed is said to be executed.
+func TestRulingUnheard(t *testing.T) {
+	w := &world{T: t, cast: &cast{}, begun: map[string]int{}}
+	lost := &deaf{Memory: store.NewMemory()}
+	w.open(lost)
+	s, err := w.r.Start(t.Context(), machineOf(t, "", human, half), runner.StartOptions{Undriven: true})
+	w.ok(err)
+	w.s = s
+	var told *temporal.Ruled
+	w.env.RegisterDelayedCallback(func() {
+		told = w.rule(temporal.Ruling{RoundID: s.Key().ID(), SpecialistID: "carol", TransitionName: "finish"}, "")
+	}, time.Minute)
+	w.ends("completed", "goal")
+	if !lost.said || !told.Executed || w.begun["decide"] < 2 {
+		t.Errorf("after %v the ruling came to %+v", w.begun, told)
+	}
+}
+
 // TestRulingElsewhere: a ruling that Temporal knows nothing of is found by a signal, or by the next look.
 func TestRulingElsewhere(t *testing.T) {
 	for _, signal := range []bool{true, false} {
