@@ -424,6 +424,28 @@ func TestAdvanceSendsWhatIsNotExternal(t *testing.T) {
 	})
 }
 
+// TestAskOfNobody: a round does not wait for an ask that nobody has sent, of somebody who is not asked any more; one that
+// may still be answered it waits for.
+func TestAskOfNobody(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.cast.say("here", "again")
+		s := b.start(b.desk(web("gone", `"timeout":"10s"`), web("here", `"timeout":"20s"`), `{"role":"proposer","specialistId":"carol","isHuman":true}`, half))
+		p := b.advanced(s, runner.WaitingStatus, "gone", "here")
+		b.ok(b.r.Disable(b.ctx, "desk", "gone"))
+		b.ok(b.r.Ask(b.ctx, p.Asks[1].AskRef))
+		if now := b.advance(s); now.Status != runner.WaitingStatus {
+			t.Fatalf("before its deadline the round is %s", now.Status)
+		}
+		time.Sleep(15 * time.Second)
+		if now := b.advance(s); now.Status == runner.WaitingStatus && now.WakeAt <= b.r.Now() {
+			t.Errorf("after its deadline Advance comes to %+v", now)
+		}
+		if log := strings.Join(b.told(b.now(s)), "\n"); !strings.Contains(log, "it is not asked any more") || strings.Contains(strings.Join(b.cast.who(), " "), "gone") {
+			t.Errorf("asked were %q, and the log is\n%s", b.cast.who(), log)
+		}
+	})
+}
+
 // TestAskHasAllItsTime: an external ask has as long as it may take, however long Advance was busy with the others of its
 // wave before anybody knew of it.
 func TestAskHasAllItsTime(t *testing.T) {

@@ -37,7 +37,7 @@ func (w *engine) due(ctx context.Context) ([]*planning.Member, error) {
 	due, have := w.dueNow[:0], w.open.Finder()
 	for i := range members {
 		m := &members[i]
-		if !w.asks(m) || have.Proposal(m.SpecialistID) != nil {
+		if have.Proposal(m.SpecialistID) != nil {
 			continue
 		}
 		a := have.Ask(m.SpecialistID)
@@ -48,6 +48,12 @@ func (w *engine) due(ctx context.Context) ([]*planning.Member, error) {
 				}
 				continue
 			}
+		}
+		if !w.asks(m) {
+			if a != nil && a.Status.Pending() && a.Remote != nil { // its process is lost, and nobody repeats it
+				w.recordAnswer(&response{key: w.now.Key(), id: a.SpecialistID, source: a.Source, ask: a.Index, repeat: a.Remote.Repeat, estimate: a.Remote, code: session.CodeCancelled, message: "nobody answered, and it is not asked any more"})
+			}
+			continue
 		}
 		if a == nil || a.Status.Dropped() || a.Status.Pending() {
 			due = append(due, m)
