@@ -48,7 +48,11 @@ func (d *disk) filled() bool {
 // or made so by the next run, and once there is room that finishes.
 func TestArchiveOnAFullDisk(t *testing.T) {
 	d, runs := fills(t, "dialai-full-archive"), 0
-	for after := 1; ; after += fewer + after/3 { // closer to each other at the beginning
+	share := 3
+	if testing.Short() {
+		share = 1
+	}
+	for after := 1; ; after += fewer + after/share { // closer to each other at the beginning
 		a, _ := ended(t)
 		to := filepath.Join(t.TempDir(), "archive.db")
 		before, _ := a.logs(a.path)
@@ -56,7 +60,7 @@ func TestArchiveOnAFullDisk(t *testing.T) {
 		a.with(func(_ *runner.Runner, s *store.SQLite) {
 			d.fill(after)
 			_, err := s.Archive(a.ctx, inBatches(archiving(to), 2))
-			if full = d.filled(); full != errors.Is(err, store.ErrFull) {
+			if full = d.filled(); err != nil && (!full || !errors.Is(err, store.ErrFull)) { // what moves the log into the file may fail, and is done later
 				t.Errorf("full after %d operations: %v", after, err)
 			}
 		})
