@@ -240,7 +240,7 @@ func (w *engine) cancelExternal() {
 // those that were answered.
 //
 // If ctx is done first nothing is recorded, and the ask stays out. Other errors:
-// [session.ErrNotFound] for what was never asked, ErrIllegal for an ask that another process
+// [session.ErrNotFound] for what was never asked, or somebody who is switched off, ErrIllegal for an ask that another process
 // sends, a [*StartError] if this process lacks what asking takes, and a store that fails.
 // After each of them Ask may be called again, by any process.
 func (r *Runner) Ask(ctx context.Context, ask AskRef) error {
