@@ -35,7 +35,7 @@ type benchFlags struct {
 	data, gold, splits, workers, strategies, seed, without, svg string
 	eps                                                         float64
 	orders                                                      int
-	optionOrder                                                 bool
+	ordersNamed, optionOrder                                    bool
 }
 
 func (a *app) benchDecisionsCommand() *cobra.Command {
@@ -71,7 +71,10 @@ into one directory, and its index.html shows them side by side.`,
   dialai bench decisions --data ./labels --gold 10,100 --strategies majority,bayes --json
   dialai bench decisions --data ./labels --workers panel.txt --orders 0
   dialai bench decisions --data ./labels --svg charts && open charts/index.html`,
-		RunE: func(*cobra.Command, []string) error { return a.benchDecisions(f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.ordersNamed = cmd.Flags().Changed("orders")
+			return a.benchDecisions(f)
+		},
 	}
 	p := cmd.Flags()
 	p.StringVar(&f.data, "data", "", "`directory` of the data")
@@ -81,7 +84,7 @@ into one directory, and its index.html shows them side by side.`,
 	p.StringVar(&f.strategies, "strategies", strings.Join(trial.Strategies(), ","), "`names` of the strategies to measure")
 	p.StringVar(&f.seed, "seed", "1", "`text` that all draws depend on")
 	p.Float64Var(&f.eps, "eps", .1, "promised `error` of the streams")
-	p.IntVar(&f.orders, "orders", 40, "`number` of streams, at most 1000; 0 for none")
+	p.IntVar(&f.orders, "orders", trial.UsualOrders, "`number` of streams, at most 1000; 0 for none. Where it is left out there are fewer of more than 60,000 answers")
 	p.StringVar(&f.svg, "svg", "", "draw into this `directory`, with a page of all sets that were drawn there")
 	p.BoolVar(&f.optionOrder, "option-order", false, "measure instead what it does to show options in two orders: how far workers err together, and how panels of a model do")
 	p.StringVar(&f.without, "without", "", "`states` of correct.csv to leave out")
@@ -118,6 +121,9 @@ func (a *app) benchDecisions(f *benchFlags) error {
 		return benchError(f.data, err)
 	}
 	a.benchWarnings(f.data, d)
+	if !f.ordersNamed {
+		o.Orders = d.Orders()
+	}
 	if f.optionOrder {
 		return a.benchOrders(d, o)
 	}

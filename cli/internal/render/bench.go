@@ -36,7 +36,7 @@ func (st Style) Bench(out io.Writer, r trial.Report, d *trial.Data) error {
 		return []string{strconv.Itoa(s.N), s.Strategy, three(s.Accuracy), three(s.SD), three(s.LogLoss), three(s.ECE), percent(s.Coverage95), three(s.Error95)}
 	})
 	if err == nil && len(r.Sequentials) > 0 {
-		fmt.Fprintln(out, "\nAsked one after the other:")
+		fmt.Fprintln(out, "\nAsked one after the other"+sampled(r.Sequentials, d)+":")
 		err = table(out, []string{"HUMANS", "UNTIL", "ACCURACY", "OF ALL", "VOTES", "OF ALL", "COST", "NOT WORTH IT"}, r.Sequentials, func(s trial.Sequential) []string {
 			return []string{strconv.Itoa(s.N), fmt.Sprint(s.Tau), three(s.Accuracy), three(s.AccuracyAll),
 				fmt.Sprintf("%.1f", s.Votes), fmt.Sprintf("%.1f", s.VotesAll), percent(s.Cost / cmp.Or(s.CostAll, 1)), percent(s.Everyone)}
@@ -50,6 +50,14 @@ func (st Style) Bench(out io.Writer, r trial.Report, d *trial.Data) error {
 		fmt.Fprintf(out, "RUNS ABOVE counts the runs, each in an order of its own, in which more than %v of the\nautomatic decisions were wrong, and by more than chance (95 %% lower bound of the error).\n", r.Streams[0].Eps)
 	}
 	return err
+}
+
+// sampled says that what was asked in turn is a sample of the questions, "" if it is not.
+func sampled(list []trial.Sequential, d *trial.Data) string {
+	if s := list[0]; s.Questions < len(d.Questions)-s.N {
+		return fmt.Sprintf(" (on %d questions of each split)", s.Questions)
+	}
+	return ""
 }
 
 // bestOf prints for each number of human decisions the most accurate strategy, of equals the

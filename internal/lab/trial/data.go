@@ -134,6 +134,15 @@ func (d *Data) unruled(q *Question) *trust.Unruled {
 	return trust.UnruledOf(o.Round, o.Machine, o.State, o.Options, o.Proposals)
 }
 
+// answers counts all answers.
+func (d *Data) answers() int {
+	n := 0
+	for i := range d.Questions {
+		n += len(d.Questions[i].Answers)
+	}
+	return n
+}
+
 // price returns what an answer costs, as money: a cost of 1 is a thousandth of a
 // dollar.
 func (d *Data) price(a Answer) exact.Money {

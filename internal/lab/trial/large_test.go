@@ -2,7 +2,9 @@ package trial_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"testing"
 
@@ -60,5 +62,46 @@ func BenchmarkMeasure(b *testing.B) {
 				trial.Streams(d, o)
 			}
 		})
+	}
+}
+
+// TestLargeSample: of a set of more than 60,000 answers a sample of the questions is asked in
+// turn, the same however many goroutines measure, and as accurate as all of them within what a
+// sample leaves open; fewer streams are run where nobody says how many. Smaller sets are
+// measured whole.
+func TestLargeSample(t *testing.T) {
+	small, big := large(500, 50), large(1400, 50)
+	if n := small.Orders(); n != trial.UsualOrders {
+		t.Errorf("a small set has %d streams, want %d", n, trial.UsualOrders)
+	}
+	answers := 0
+	for _, q := range big.Questions {
+		answers += len(q.Answers)
+	}
+	if n := big.Orders(); n != trial.UsualOrders*60_000/answers {
+		t.Errorf("of %d answers there are %d streams", answers, n)
+	}
+	if n := large(20_000, 100).Orders(); n != 4 {
+		t.Errorf("a set of two million answers has %d streams, want 4", n)
+	}
+	o := trial.Options{Gold: []int{10}, Splits: 1, Strategies: []string{"bayes"}, Seed: "1", MaxError: .1, Parallel: 2}
+	for _, s := range trial.Sequentials(small, o) {
+		if s.Questions != 490 {
+			t.Errorf("of a small set %d questions are asked in turn, want 490", s.Questions)
+		}
+	}
+	all := trial.Accuracies(big, o)[0].Accuracy
+	first := trial.Sequentials(big, o)
+	for _, s := range first {
+		if s.Questions != 1400*60_000/answers {
+			t.Errorf("of 1,400 questions and %d answers %d are asked in turn", answers, s.Questions)
+		}
+		if math.Abs(s.AccuracyAll-all) > 4*math.Sqrt(.25/float64(s.Questions)) {
+			t.Errorf("with all votes %.3f of the sample is right, %.3f of all", s.AccuracyAll, all)
+		}
+	}
+	o.Parallel = 1
+	if second := trial.Sequentials(big, o); !reflect.DeepEqual(first, second) {
+		t.Error("the sample depends on the number of goroutines")
 	}
 }

@@ -116,10 +116,10 @@ func TestMeasureIsAFunction(t *testing.T) {
 		t.Fatalf("there are %d accuracies, %d sequentials, %d streams", n, len(first.Sequentials), len(first.Streams))
 	}
 	for want, v := range map[string]any{
-		"[accuracy cost coverage95 ece error95 kind logLoss n sd strategy votes]":           first.Accuracies[0],
-		"[autoError eps humansAsked humansAskedSecondHalf kind runs runsAboveEps strategy]": first.Streams[0],
-		"[accuracy accuracyAll cost costAll everyone kind n strategy tau votes votesAll]":   first.Sequentials[0],
-		"[autoError deserving kind model promoted rule runs states target traffic wrongly]": trial.Collapse{},
+		"[accuracy cost coverage95 ece error95 kind logLoss n sd strategy votes]":                   first.Accuracies[0],
+		"[autoError eps humansAsked humansAskedSecondHalf kind runs runsAboveEps strategy]":         first.Streams[0],
+		"[accuracy accuracyAll cost costAll everyone kind n questions strategy tau votes votesAll]": first.Sequentials[0],
+		"[autoError deserving kind model promoted rule runs states target traffic wrongly]":         trial.Collapse{},
 	} {
 		if got := members(t, v); got != want {
 			t.Errorf("the members are %s, want %s", got, want)

@@ -16,6 +16,21 @@ import (
 // above what was promised. Orders and audits are drawn from the seed, so a run can be
 // made again.
 
+// UsualOrders is how many streams are run where nobody says how many.
+const UsualOrders = 40
+
+// With more answers there are fewer: as many as make up mostStreamed, at least fewestOrders.
+const (
+	fewestOrders = 4
+	mostStreamed = UsualOrders * mostInTurn
+)
+
+// Orders returns how many streams are run where nobody says: [UsualOrders], fewer where
+// there are more than 60,000 answers.
+func (d *Data) Orders() int {
+	return min(UsualOrders, max(fewestOrders, mostStreamed/max(1, d.answers())))
+}
+
 // A Stream is what happens if questions come one after the other: each is decided
 // automatically if the strategy may, else by a human, from whom it learns.
 type Stream struct {
