@@ -36,10 +36,10 @@ func ClopperPearson(right, n, confidence float64) (low, high float64) {
 	tail := (1 - confidence) / 2
 	high = 1
 	if right > nothing && n > 0 {
-		low = betaQuantile(tail, right, math.Max(0, n-right)+1)
+		low = betaQuantile(tail, right, max(0, n-right)+1)
 	}
 	if n-right > nothing && n > 0 {
-		high = betaQuantile(1-tail, math.Max(0, right)+1, n-right)
+		high = betaQuantile(1-tail, max(0, right)+1, n-right)
 	}
 	return low, high
 }

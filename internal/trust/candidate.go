@@ -106,4 +106,4 @@ func (l *Ledger) candidate(m *pool, s *stateCounts, member int32, cell *cell, t 
 }
 
 // finiteExp is exp, at most the largest number.
-func finiteExp(x float64) float64 { return math.Min(math.MaxFloat64, math.Exp(x)) }
+func finiteExp(x float64) float64 { return min(math.MaxFloat64, math.Exp(x)) }

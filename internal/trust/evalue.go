@@ -48,7 +48,7 @@ func logEValue(k, n int64, p0 float64, stakes *[bets]float64) float64 {
 	for i, f := range bettingPlaces {
 		q := p0 + float64((1-p0)*f)
 		logs[i] = math.Log(stakes[i]) + float64(float64(k)*math.Log(q/p0)) + float64(float64(n-k)*math.Log((1-q)/(1-p0)))
-		top = math.Max(top, logs[i])
+		top = max(top, logs[i])
 	}
 	sum := 0.
 	for _, v := range logs {
@@ -82,7 +82,7 @@ func betaStakes(a, b, p0 float64) (h [bets]float64) {
 	for i, f := range bettingPlaces {
 		q := p0 + float64((1-p0)*f)
 		logs[i] = float64((a-1)*math.Log(q)) + float64((b-1)*math.Log(1-q))
-		top = math.Max(top, logs[i])
+		top = max(top, logs[i])
 	}
 	sum := 0.
 	for i := range logs {

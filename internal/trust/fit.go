@@ -107,7 +107,7 @@ func (m *pool) refit(l *Ledger) {
 		}
 		rows[j] = newStackRow(&b, o)
 	}
-	f.panel /= math.Max(1, float64(len(m.window)))
+	f.panel /= max(1, float64(len(m.window)))
 	plain := f.settle(each)
 	if m.n >= StackingFrom {
 		var stacked []float64
@@ -155,7 +155,7 @@ func charged(own, plain []float64, caution float64) float64 {
 	for j := range own {
 		sum, mean = sum+own[j], mean+(own[j]-plain[j])
 	}
-	mean /= math.Max(1, float64(len(own)))
+	mean /= max(1, float64(len(own)))
 	for j := range own {
 		d := own[j] - plain[j] - mean
 		square += float64(d * d)
@@ -221,7 +221,7 @@ func (f *fit) shares(set Experts) (a [experts]float64) {
 		if set&(1<<e) == 0 {
 			continue
 		}
-		least = math.Min(least, f.loss[e])
+		least = min(least, f.loss[e])
 		if e != iV && unruledExperts&(1<<e) == 0 {
 			others += portion(e)
 		}

@@ -2,7 +2,6 @@ package trust
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -45,7 +44,7 @@ type entry struct {
 func (m *pool) add(l *Ledger, o *Outcome) {
 	state := m.ownState(o.State)
 	s := m.states[state]
-	mu := math.Max(1/float64(len(o.Options))+aboveLuck, m.crowd.mean())
+	mu := max(1/float64(len(o.Options))+aboveLuck, m.crowd.mean())
 	p := &past{round: o.Round, state: state, truth: int32(slices.Index(o.Options, o.Truth)), classes: s.classesOf(o.Options), stands: o.standsFor()}
 	e := entry{o, l, p, mu, 1}
 	if len(o.Options) > 1 { // where there is nothing to choose, nothing is learned

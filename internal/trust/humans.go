@@ -112,7 +112,7 @@ func (l *Ledger) HumanError(machine string) (e exact.Billionths, pairs int64) {
 	}
 	d := float64(m.apart) / float64(m.pairs)
 	c := 1 + float64(m.room)/1e9/float64(m.pairs)
-	root := math.Sqrt(math.Max(0, 1-float64(c*d)))
+	root := math.Sqrt(max(0, 1-float64(c*d)))
 	return billionths((1 - root) / c), m.pairs
 }
 
@@ -160,5 +160,5 @@ func (h *humans) chance(id string) float64 {
 
 // billionths rounds a probability.
 func billionths(p float64) exact.Billionths {
-	return exact.Billionths(math.Round(math.Min(1, math.Max(0, p)) * 1e9))
+	return exact.Billionths(math.Round(min(1, max(0, p)) * 1e9))
 }

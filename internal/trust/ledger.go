@@ -2,7 +2,6 @@ package trust
 
 import (
 	"maps"
-	"math"
 	"slices"
 )
 
@@ -186,7 +185,7 @@ func (u *unit) inheritance() float64 {
 	if n <= 0 {
 		return 0
 	}
-	return math.Min(inherited, inheritedMax/n)
+	return min(inherited, inheritedMax/n)
 }
 
 // inherit gives a new version the prior counts of the earlier one, state by state.

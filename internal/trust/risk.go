@@ -163,9 +163,9 @@ func (e *riskEpoch) pair(o *Outcome) {
 				r.own++
 			}
 			now := logEValue(r.k, r.n, 1-e.promise.MaxError.Float(), &evenStakes)
-			r.best = math.Max(r.best, now)
+			r.best = max(r.best, now)
 			if r.stands() {
-				r.borne = math.Max(r.borne, now)
+				r.borne = max(r.borne, now)
 			}
 		}
 	}

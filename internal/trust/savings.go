@@ -55,7 +55,7 @@ func (s Savings) String() string {
 	saved := 1 - float64(s.CostSequential)/float64(s.CostAll)
 	what := "cost"
 	if s.CostAll == 0 {
-		saved, what = 1-float64(s.VotesSequential)/math.Max(1, float64(s.VotesAll)), "votes"
+		saved, what = 1-float64(s.VotesSequential)/max(1, float64(s.VotesAll)), "votes"
 	}
 	return fmt.Sprintf("%.0f %% of the %s saved, accuracy %.3f instead of %.3f", 100*saved, what, s.AccuracySequential.Float(), s.AccuracyAll.Float())
 }
@@ -73,7 +73,7 @@ func (s Savings) Worth() bool {
 	if s.CostAll == 0 {
 		all, part = float64(s.VotesAll), float64(s.VotesSequential)
 	}
-	lost := math.Max(worthAccuracy, 1/float64(s.Rounds))
+	lost := max(worthAccuracy, 1/float64(s.Rounds))
 	return s.AccuracySequential.Float() >= s.AccuracyAll.Float()-lost-1e-9 && part <= float64((1-worthCost)*all)
 }
 
@@ -114,7 +114,7 @@ type replay struct {
 type expense struct{ right, votes, cost float64 }
 
 func (e *expense) into(weight float64, accuracy *exact.Billionths, votes *int64, cost *exact.Money) {
-	*accuracy = billionths(e.right / math.Max(1, weight))
+	*accuracy = billionths(e.right / max(1, weight))
 	*votes, *cost = int64(math.Round(e.votes)), exact.Money(math.Round(e.cost))
 }
 

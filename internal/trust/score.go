@@ -154,7 +154,7 @@ func (b *ballot) mean() float64 {
 	if b.pool != nil {
 		all = b.pool.crowd.minus(b.own)
 	}
-	return math.Min(mostTrust, math.Max(1/float64(b.k)+aboveLuck, all.mean()))
+	return min(mostTrust, max(1/float64(b.k)+aboveLuck, all.mean()))
 }
 
 // posterior returns the mean of the Beta posterior of agreeing, from the levels
@@ -167,7 +167,7 @@ func posterior(levels *[3]counts, mu, c float64) float64 {
 	return p
 }
 
-func clampTrust(p float64) float64 { return math.Min(mostTrust, math.Max(leastTrust, p)) }
+func clampTrust(p float64) float64 { return min(mostTrust, max(leastTrust, p)) }
 
 // logOdds returns what a vote of somebody right with probability p adds to its
 // option, of k.
@@ -235,7 +235,7 @@ func (b *ballot) ranked(v, w *voter) (first, second *voter, comparable bool) {
 // copies takes what is a copy away from the second of two voters.
 func (b *ballot) copies(v, w *voter) {
 	if v, w, ok := b.ranked(v, w); ok {
-		w.whole = math.Min(w.whole, 1-b.pool.pairs.copied(v, w))
+		w.whole = min(w.whole, 1-b.pool.pairs.copied(v, w))
 	}
 }
 
@@ -389,7 +389,7 @@ func softmax(dst, scores []float64, g float64) {
 // logLoss returns -ln of the probability of option y under softmax of g times the
 // scores, at most that of a billionth.
 func logLoss(scores []float64, g float64, y int32) float64 {
-	return math.Min(mostLoss, lossAt(scores, g, y))
+	return min(mostLoss, lossAt(scores, g, y))
 }
 
 // lossAt is logLoss unbounded.

@@ -172,7 +172,7 @@ func (l *logit) solve(x []float64, f int) []float64 {
 		if norm < smallGradient {
 			break
 		}
-		l.direction(f, math.Min(.1, norm)*norm)
+		l.direction(f, min(.1, norm)*norm)
 		step, better := 1., false
 		for range mostHalvings {
 			for i := range x {
@@ -225,7 +225,7 @@ func (l *logit) scratch(k int) []float64 {
 func (l *logit) losses(dst, x []float64, f int) {
 	for j := range l.rows {
 		if inFold(j, f) {
-			dst[j] = math.Min(mostLoss, l.lossOf(j, x))
+			dst[j] = min(mostLoss, l.lossOf(j, x))
 		}
 	}
 }

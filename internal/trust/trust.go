@@ -44,7 +44,7 @@ func wilson(k, n, z float64) float64 {
 	// Products are rounded by hand, so that no compiler fuses them into the
 	// sums and every architecture gets the same bits.
 	margin := float64(z * math.Sqrt((float64(p*(1-p))+z2/(4*size))/size))
-	return math.Max(0, (p+z2/(2*size)-margin)/(1+z2/size))
+	return max(0, (p+z2/(2*size)-margin)/(1+z2/size))
 }
 
 // z90 is the normal quantile of a two-sided interval of 90 %.

@@ -108,5 +108,5 @@ func (b *ballot) likeness(v, w *voter) float64 {
 	if b.pool != nil {
 		phi, n = b.pool.pairs.common(v, w)
 	}
-	return math.Min(1, math.Max(0, (float64(n*phi)+float64(pairPrior*prior))/(n+pairPrior)))
+	return min(1, max(0, (float64(n*phi)+float64(pairPrior*prior))/(n+pairPrior)))
 }

@@ -309,7 +309,7 @@ func (b *ballot) information(v *voter, p []float64, explore string) float64 {
 		}
 		told += surprise(mean)
 	}
-	return math.Max(0, told-noise)
+	return max(0, told-noise)
 }
 
 // surprise returns -x ln x, 0 for 0.

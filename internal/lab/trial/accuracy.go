@@ -75,14 +75,14 @@ func (s *score) add(c Claim, truth int) {
 	top, right := slices.Max(c.P), credit(c.P, truth)
 	s.n++
 	s.right += right
-	s.loss -= math.Log(math.Max(1e-9, c.P[truth]))
+	s.loss -= math.Log(max(1e-9, c.P[truth]))
 	if c.Certain {
 		s.sure++
 		s.wrong += 1 - right
 	}
 	b := &s.bin[min(bins-1, int(top*bins))]
 	b.n, b.right, b.p = b.n+1, b.right+right, b.p+top
-	step := &s.steps[min(steps-1, int(-16*math.Log2(math.Max(1e-9, 1-top))))]
+	step := &s.steps[min(steps-1, int(-16*math.Log2(max(1e-9, 1-top))))]
 	step.n, step.right = step.n+1, step.right+float32(right)
 }
 
@@ -91,7 +91,7 @@ func (s *score) ece() float64 {
 	for _, b := range s.bin {
 		sum += math.Abs(b.right - b.p)
 	}
-	return sum / math.Max(1, s.n)
+	return sum / max(1, s.n)
 }
 
 // Accuracies measures every strategy after every number of decisions. Numbers that
@@ -184,7 +184,7 @@ func summary(j job, scores []score) Accuracy {
 	n := float64(len(scores))
 	a.Accuracy = mean / n
 	if n > 1 {
-		a.SD = math.Sqrt(math.Max(0, (square-mean*mean/n)/(n-1)))
+		a.SD = math.Sqrt(max(0, (square-mean*mean/n)/(n-1)))
 	}
 	a.LogLoss, a.ECE, a.Coverage95 = all.loss/all.n, a.ECE/n, all.sure/all.n
 	if all.sure > 0 {

@@ -21,7 +21,7 @@ func (s *regression) learn(d *Data, gold []int) {
 	for i := range d.Questions {
 		votes += len(d.Questions[i].Answers)
 	}
-	s.pull = 2 * float64(len(d.Questions)) / math.Max(1, float64(votes))
+	s.pull = 2 * float64(len(d.Questions)) / max(1, float64(votes))
 	s.w = make([]float64, len(d.Workers)+1)
 	for i := range d.Workers {
 		s.w[i] = s.pull
