@@ -227,7 +227,11 @@ func (f *benchFlags) read(dir fs.FS, splits string) (*trial.Data, error) {
 	if err != nil {
 		return nil, command.Usage("%s: %v", f.workers, command.Underlying(err))
 	}
-	kept, unknown, ok := d.Restrict(strings.Fields(string(text)))
+	ids := strings.Fields(string(text))
+	if len(ids) == 0 {
+		return nil, command.Usage("%s:1:1: there is no worker in it; expected are ids of workers, one a line", f.workers)
+	}
+	kept, unknown, ok := d.Restrict(ids)
 	if !ok {
 		line, column := wordAt(string(text), unknown) // the word itself may be of another file than was meant
 		return nil, command.Usage("%s:%d:%d: there is no such worker in the data; expected are ids of workers", f.workers, line, column)

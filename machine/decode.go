@@ -70,6 +70,8 @@ func (d *decoder) wrongType(n *node, path, what, want string) {
 	hint := ""
 	if (want == "a string" || want == aTarget) && n.unquoted() {
 		hint = inQuotes
+	} else if n.kind == stringNode && (strings.HasPrefix(want, "a number") || strings.HasPrefix(want, "a whole number")) {
+		hint = asNumber(n.text)
 	}
 	d.report(n.line, n.col, Problem{Path: path, Code: "wrong-type", Message: fmt.Sprintf("%s must be %s, not %s", what, want, got), Hint: hint})
 }
@@ -78,6 +80,20 @@ const (
 	aTarget  = "a target state or an object"
 	inQuotes = "put it in quotes"
 )
+
+// asNumber says how to write a text as the number that it is, "" if it is none. Of per cents that
+// is a share.
+func asNumber(text string) string {
+	digits, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return ""
+	}
+	if percent {
+		v /= 100
+	}
+	return fmt.Sprintf("write %s without quotes in place of %q", strconv.FormatFloat(v, 'g', -1, 64), clip(text, 32))
+}
 
 // A field is one member of an object with fixed members.
 type field struct {

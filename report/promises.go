@@ -88,13 +88,14 @@ func deciding(ctx context.Context, r *runner.Runner, machineName string) (*runne
 // promises returns the promises in force, in the order in which the states first
 // name them.
 func promises(d *runner.Deciding) []PromiseStatus {
-	list := []PromiseStatus{}
+	list, panels := []PromiseStatus{}, []trust.Panel(nil)
 	tested := d.Ledger.Risks(d.Machine.Name())
 	for i := range d.States {
 		s := &d.States[i]
 		if len(s.State.Transitions) == 0 || s.State.Terminal() || !s.Panel.Bayes || s.Question.Policy.Promise == nil {
 			continue
 		}
+		panels = append(panels, s.Panel)
 		scope := ""
 		if s.Question.Policy.Promise.PerState {
 			scope = s.State.Name
@@ -107,7 +108,7 @@ func promises(d *runner.Deciding) []PromiseStatus {
 		list[k].States = append(list[k].States, s.State.Name)
 	}
 	if len(list) > 0 {
-		if f, any := d.Ledger.Learning(d.Machine.Name(), d.States[0].Question.Policy); any {
+		if f, _, any := d.Ledger.Learning(d.Machine.Name(), panels); any {
 			list[0].Notices = append(list[0].Notices, f.Message)
 		}
 	}

@@ -149,7 +149,7 @@ func TestLearnFromIsPolicy(t *testing.T) {
 	if said := run(`"learnFrom":"humans"`, 0); said.PolicyDigest != humans.PolicyDigest || said.Epoch != 1 || said.Eligible != humans.Eligible || said.Eligible == 0 {
 		t.Errorf("to say what is so makes %+v of %+v", said, humans)
 	}
-	if n := humans.Notices; len(n) != 1 || n[0] != `bayes learns from humans alone, and knows 12 of their decisions: where voters err independently and many rounds have no human's word, "learnFrom": "humansAndRounds" tells sooner who is good` {
+	if n := humans.Notices; len(n) != 1 || n[0] != `bayes learns from humans alone, and knows 12 of their decisions: where voters err independently and many rounds have no human's word, "learnFrom": "humansAndRounds" tells sooner who is good; where they err together or collude, they could teach themselves` {
 		t.Errorf("of humans alone is said %q", n)
 	}
 	if rounds := run(`"learnFrom":"humansAndRounds"`, 1); rounds.PolicyDigest == humans.PolicyDigest || rounds.Epoch != 2 || rounds.Eligible != 1 ||

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/internal/planning"
@@ -73,25 +72,23 @@ func By(m *machine.Machine, l *trust.Ledger, roster *session.Roster) []machine.P
 	return f.list
 }
 
-// learning adds what there is to say of what bayes learns from. Where the voters of a state err
-// together it is no good advice to learn from their agreement, and a warning if that is done.
+// learning adds what there is to say of what bayes learns from, which is a warning where it learns
+// from the agreement of voters who err together.
 func (f *findings) learning(m *machine.Machine, casts []planning.StateCast, l *trust.Ledger) {
-	var panel *trust.Panel
-	together := false
+	var panels []trust.Panel
 	for i := range casts {
 		if c := &casts[i]; !c.State.Terminal() && len(c.State.Transitions) > 0 && c.Panel.Bayes {
-			panel = &c.Panel
-			together = together || slices.ContainsFunc(l.Lint(c.Panel), func(x trust.Finding) bool { return x.Code == trust.FewVoters || x.Code == trust.OneModel })
+			panels = append(panels, c.Panel)
 		}
 	}
-	if panel == nil {
+	if panels == nil {
 		if m.Definition().LearnFrom != "" {
 			f.add("", machine.Problem{Code: trust.NothingToLearn, Message: "learnFrom says nothing: no state has the arbiter bayes", Hint: "leave it out, or name bayes as the strategy of the arbiter", Path: "/learnFrom"})
 		}
 		return
 	}
-	found, any := l.Learning(m.Name(), panel.Policy)
-	if !any || found.Code == trust.LearnsLate && together {
+	found, together, any := l.Learning(m.Name(), panels)
+	if !any {
 		return
 	}
 	message, hint, _ := strings.Cut(found.Message, ": ")

@@ -162,17 +162,26 @@ func (l *Ledger) lintPromise(p *Panel, add func(code, subject, format string, ar
 // fewWords is the number of outcomes from which rounds without a human's word hardly tell more.
 const fewWords = 100
 
-// Learning returns what learning from rounds without a human's word risks in a machine, where
-// that is its policy, or when it would help, as long as only few outcomes are known of it; false
-// if there is nothing to say.
-func (l *Ledger) Learning(machine string, p Policy) (Finding, bool) {
-	switch n := l.N(machine); {
-	case p.Rounds:
-		return Finding{Code: TeachesItself, Message: "bayes learns from rounds that no human decided, too, and a panel that errs together or colludes could teach itself: " +
-			"it is weighed by what humans say, and promises, trust and promotion go by that alone, so keep audits on"}, true
-	case n >= EligibleFrom && n < fewWords:
-		return Finding{Code: LearnsLate, Message: fmt.Sprintf("bayes learns from humans alone, and knows %d of their decisions: "+
-			"where voters err independently and many rounds have no human's word, \"learnFrom\": \"humansAndRounds\" tells sooner who is good", n)}, true
+// Learning returns what learning from rounds without a human's word risks in a machine whose
+// voters are these panels, where that is its policy, or when it would help, as long as only few
+// outcomes are known of it; false if there is nothing to say. Where the voters of a panel err
+// together it is no good advice to learn from their agreement, and it is none.
+func (l *Ledger) Learning(machine string, panels []Panel) (f Finding, together, any bool) {
+	if len(panels) == 0 {
+		return f, false, false
 	}
-	return Finding{}, false
+	for _, p := range panels {
+		together = together || slices.ContainsFunc(l.Lint(p), func(x Finding) bool { return x.Code == FewVoters || x.Code == OneModel })
+	}
+	switch n := l.N(machine); {
+	case panels[0].Policy.Rounds:
+		return Finding{Code: TeachesItself, Message: "bayes learns from rounds that no human decided, too, and a panel that errs together or colludes could teach itself: " +
+			"it is weighed by what humans say, and promises, trust and promotion go by that alone, so keep audits on; " +
+			"it helps where voters err independently, and many rounds have no human's word"}, together, true
+	case n >= EligibleFrom && n < fewWords && !together:
+		return Finding{Code: LearnsLate, Message: fmt.Sprintf("bayes learns from humans alone, and knows %d of their decisions: "+
+			"where voters err independently and many rounds have no human's word, \"learnFrom\": \"humansAndRounds\" tells sooner who is good; "+
+			"where they err together or collude, they could teach themselves", n)}, false, true
+	}
+	return Finding{}, together, false
 }

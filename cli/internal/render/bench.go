@@ -39,8 +39,9 @@ func (st Style) Bench(out io.Writer, r trial.Report, d *trial.Data) error {
 		fmt.Fprintln(out, "\nAsked one after the other"+sampled(r.Sequentials, d)+":")
 		err = table(out, []string{"HUMANS", "UNTIL", "ACCURACY", "OF ALL", "VOTES", "OF ALL", "COST", "NOT WORTH IT"}, r.Sequentials, func(s trial.Sequential) []string {
 			return []string{strconv.Itoa(s.N), fmt.Sprint(s.Tau), three(s.Accuracy), three(s.AccuracyAll),
-				fmt.Sprintf("%.1f", s.Votes), fmt.Sprintf("%.1f", s.VotesAll), percent(s.Cost / cmp.Or(s.CostAll, 1)), percent(s.Everyone)}
+				fmt.Sprintf("%.1f", s.Votes), fmt.Sprintf("%.1f", s.VotesAll), percent(s.Cost / cmp.Or(s.CostAll, 1)), ifKnown(s.Everyone)}
 		})
+		fmt.Fprintln(out, "OF ALL is bayes with all votes at once, without stacking, which asking in turn cannot use: the\nrows above have it. NOT WORTH IT is not known below 50 human decisions (-).")
 	}
 	if err == nil && len(r.Streams) > 0 {
 		fmt.Fprintf(out, "\nIn a stream, errors of automatic decisions at most %v:\n", r.Streams[0].Eps)
@@ -50,6 +51,14 @@ func (st Style) Bench(out io.Writer, r trial.Report, d *trial.Data) error {
 		fmt.Fprintf(out, "RUNS ABOVE counts the runs, each in an order of its own, in which more than %v of the\nautomatic decisions were wrong, and by more than chance (95 %% lower bound of the error).\n", r.Streams[0].Eps)
 	}
 	return err
+}
+
+// ifKnown is percent, "-" for nil.
+func ifKnown(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return percent(*v)
 }
 
 // sampled says that what was asked in turn is a sample of the questions, "" if it is not.

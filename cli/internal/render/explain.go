@@ -273,9 +273,19 @@ func (t *teller) failures() {
 	}
 }
 
+// rule says by what a verdict was reached: as it was recorded, or without its symbols.
+func (t *teller) rule(v *explain.Verdict) string {
+	j := v.Judgement
+	if t.verbose || j == nil || v.Code != string(trust.Decided) || j.Risk == nil || j.Best < 0 || len(j.Options) < 2 {
+		return Clean(v.Reasoning) + bracketed(t.codeText(v.Code))
+	}
+	return fmt.Sprintf("%s has probability %s, and %s is enough for at most %s errors with confidence %s",
+		Clean(j.Pick), share(j.P[j.Best]), share(j.Risk.Tau), share(j.Risk.Promise.MaxError), share(j.Risk.Promise.Confidence))
+}
+
 func (t *teller) verdict() {
 	for _, v := range t.e.Earlier {
-		t.line("\nEarlier, on other votes: %s (%s)", Clean(v.Reasoning), Clean(v.Code))
+		t.line("\nEarlier, on other votes: %s", Clean(v.Reasoning)+bracketed(t.codeText(v.Code)))
 	}
 	v := t.e.Verdict
 	if v == nil {
@@ -283,7 +293,7 @@ func (t *teller) verdict() {
 	}
 	t.line("\nVerdict of %s (%s):", Clean(v.ArbiterID), Clean(v.Strategy))
 	t.line("  %s", Either(v.ConsensusReached, fmt.Sprintf("%s, proposed by %s", Clean(v.Transition), Clean(v.SpecialistID)), "no consensus"))
-	t.line("  Rule: %s (%s)", Clean(v.Reasoning), Clean(v.Code))
+	t.line("  Rule: %s", t.rule(v))
 	if q := v.Quorum; q != nil && q.Answered < q.Counted && q.Reached() {
 		t.line("  Answered: %d of %d answered, %d needed", q.Answered, q.Counted, q.Needed)
 	}

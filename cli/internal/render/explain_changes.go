@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/explain"
@@ -66,9 +67,37 @@ func (t *teller) outcomeIf(w explain.WhatIf) string {
 		return "the champion would not have decided alone: everybody is asked"
 	}
 	if w.Transition == "" {
-		return fmt.Sprintf("a human decides (%s%s)", w.Code, detail)
+		return "a human decides" + bracketed(t.codeText(w.Code)+detail)
 	}
-	return fmt.Sprintf("%s is decided (%s%s)", w.Transition, w.Code, detail)
+	return w.Transition + " is decided" + bracketed(t.codeText(w.Code)+detail)
+}
+
+// codeWords say what codes of verdicts mean where they are not shown; what was decided needs no
+// word.
+var codeWords = map[string]string{
+	string(trust.Decided):            "",
+	string(trust.ColdStart):          "too little is known",
+	string(trust.BelowThreshold):     "not enough for the threshold",
+	string(trust.BelowTau):           "not enough for the promise",
+	string(trust.RiskNotEstablished): "the promise is not established yet",
+	string(trust.Irreversible):       "it cannot be undone",
+	string(trust.CannotReach):        "no further answer could be enough",
+}
+
+// codeText returns a code of a verdict, in words unless symbols are asked for.
+func (t *teller) codeText(code string) string {
+	if words, known := codeWords[code]; known && !t.verbose {
+		return words
+	}
+	return Clean(code)
+}
+
+// bracketed puts what there is of a text into brackets after something.
+func bracketed(text string) string {
+	if text = strings.TrimPrefix(text, ", "); text == "" {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 func (t *teller) distance(d *explain.Distance) {
@@ -77,7 +106,7 @@ func (t *teller) distance(d *explain.Distance) {
 	}
 	switch {
 	case d.Measure == explain.ByOutcomes:
-		t.line("  %s more: bayes decides nothing before there are %d.", Plural(int(d.Missing/exact.One), "human decision"), d.Needs/exact.One)
+		t.line("  %s more: bayes decides nothing before there are %d%s.", Plural(int(d.Missing/exact.One), "human decision"), d.Needs/exact.One, t.promised(int64(d.Needs/exact.One)))
 	case d.Measure == explain.ByWeight:
 	case d.Measure == explain.ByProbability && !t.verbose:
 		t.line("  %s", probabilityText(d))
@@ -93,6 +122,18 @@ func (t *teller) distance(d *explain.Distance) {
 	}
 	to, more := Either(d.To != "", d.To+" is decided", "a human decides"), Either(*d.Weight <= 1, "Any further alignment", fmt.Sprintf("Further alignment of %s", *d.Weight))
 	t.line("  %s behind %s (a human's vote is 1): %s", more, Clean(d.For), Clean(to))
+}
+
+// promised says how many human decisions the promise in force needs, if that is more than n.
+func (t *teller) promised(n int64) string {
+	v := t.e.Verdict
+	if v == nil || v.Judgement == nil || v.Judgement.Risk == nil {
+		return ""
+	}
+	if least := trust.Needed(v.Judgement.Risk.Promise); least > n {
+		return fmt.Sprintf(", nor before its promise is established, which takes %d or more", least)
+	}
+	return ""
 }
 
 // probabilityText says what other probability would have changed the outcome.

@@ -143,6 +143,9 @@ func (r row) take(c *csv.Reader, record []string, place []int, columns []string)
 		r.fields[i] = ""
 		r.at[i][0], r.at[i][1] = c.FieldPos(max(0, min(p, len(record)-1)))
 		if p >= 0 && p < len(record) {
+			if lines := strings.Count(record[p], "\n"); lines > 0 {
+				return fmt.Errorf("%w: %s:%d:%d: %s runs over %d lines: close its quotes in the line in which they begin", ErrData, r.file, r.at[i][0], r.at[i][1], strings.TrimPrefix(columns[i], "?"), lines+1)
+			}
 			r.fields[i] = strings.TrimSpace(record[p])
 		}
 		if r.fields[i] == "" && !strings.HasPrefix(columns[i], "?") {

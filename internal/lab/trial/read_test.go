@@ -71,6 +71,7 @@ func TestReadRefuses(t *testing.T) {
 		{`truth.csv:1:1: the header "question;truth" has no comma but ";": separate all fields`, files("truth.csv", "question;truth\nq1;a\n")},
 		{`truth.csv:1:1: the header "question\ttruth" has no comma but "\t"`, files("truth.csv", "\ufeffquestion\ttruth\r\nq1\ta\r\n")},
 		{"its row begins in line 3: close the quotes", files("truth.csv", "question,truth\nq1,a\nq2,\"b\nq3,a\n")},
+		{"answer.csv:3:4: worker runs over 3 lines: close its quotes in the line in which they begin", files("truth.csv", truths, "answer.csv", "question,worker,answer\nq1,w1,yes\nq1,\"w2,yes\nq1,w3,yes\nq2,w1\",no\n")},
 		{"truth.csv:2:6: a quote inside of a field: put the field in quotes", files("truth.csv", "question,truth\nq1,\u00e0\"x\n")},
 		{"answer.csv: none of its answers", files("truth.csv", truths, "answer.csv", "question,worker,answer\nq7,w1,yes\n")},
 		{`workers.csv:3:1: worker "w" is listed twice`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker\nw\nw\n")},
@@ -100,6 +101,7 @@ func TestReadWarns(t *testing.T) {
 		`truth.csv:3:4: option "Yes" differs only by case from "yes" (truth.csv:2:4): they count as two; write them alike (and 2 more like it)`,
 		`answer.csv:4:1: worker "Ann" answers question "q1" again: the later row counts; leave the earlier one out (and 1 more like it)`,
 		`truth.csv:4:1: nobody answers question "q3": every strategy can only guess there; leave it out (and 1 more like it)`,
+		`truth.csv:2:1: the truth of question "q1" is "yes", which nobody ever answers: write it as in answer.csv (and 1 more like it)`,
 	}
 	if err != nil || !slices.Equal(d.Warnings, want) {
 		t.Errorf("%v, %s", err, strings.Join(d.Warnings, "\n"))

@@ -34,9 +34,11 @@ type Sequential struct {
 	CostAll     float64 `json:"costAll"`
 	// Everyone is the share of splits in which a replay of the questions learned from
 	// says that this is not worth it: too little is saved, or too much accuracy lost.
-	// The engine then asks everyone at once. 0 below [trust.SavingsEvery] decisions,
+	// The engine then asks everyone at once. Nil below [trust.SavingsEvery] decisions,
 	// when it does not look yet.
-	Everyone float64 `json:"everyone"`
+	Everyone *float64 `json:"everyone,omitempty"`
+
+	everyone float64
 }
 
 // taus are the probabilities at which asking stops.
@@ -68,7 +70,9 @@ func Sequentials(d *Data, o Options) []Sequential {
 			for _, p := range parts {
 				sum.add(p[t])
 			}
-			sum.divide(float64(len(parts)))
+			if sum.divide(float64(len(parts))); n >= trust.SavingsEvery {
+				sum.Everyone = &sum.everyone
+			}
 			list = append(list, sum)
 		}
 	}
@@ -82,7 +86,7 @@ func (s *Sequential) add(p Sequential) {
 	s.VotesAll += p.VotesAll
 	s.Cost += p.Cost
 	s.CostAll += p.CostAll
-	s.Everyone += p.Everyone
+	s.everyone += p.everyone
 }
 
 // divide makes means of sums. Sums are divided once, so that a mean of ones is one.
@@ -93,7 +97,7 @@ func (s *Sequential) divide(n float64) {
 	s.VotesAll /= n
 	s.Cost /= n
 	s.CostAll /= n
-	s.Everyone /= n
+	s.everyone /= n
 }
 
 // mostInTurn returns how many questions are asked in turn of those that are not among the n
@@ -129,7 +133,7 @@ func sequentials(d *Data, gold, sample []int, most int) []Sequential {
 	for t := range sums {
 		sums[t].divide(float64(len(sample)))
 		if len(gold) >= trust.SavingsEvery && !b.worth(taus[t]) {
-			sums[t].Everyone = 1
+			sums[t].everyone = 1
 		}
 	}
 	return sums

@@ -7,7 +7,7 @@ import (
 
 // What is probably not meant in a set but can be measured: labels that differ by case only,
 // answers that are given twice, answers to questions without a truth, questions that nobody
-// answered. A kind of warning is told once, with the place where it was found first and how
+// answered, truths that nobody ever answers. A kind of warning is told once, with the place where it was found first and how
 // many more there are.
 
 // A warning is one kind of what was found.
@@ -58,6 +58,17 @@ func (r *reader) warn() {
 	for i := range d.Questions {
 		if q := &d.Questions[i]; len(q.Answers) == 0 {
 			r.found("unanswered", fmt.Sprintf("%s:%d:%d", TruthFile, r.places[i][0], r.places[i][1]), fmt.Sprintf("nobody answers question %q: every strategy can only guess there; leave it out", q.ID))
+		}
+	}
+	answered := make([]bool, len(d.Classes))
+	for i := range d.Questions {
+		for _, a := range d.Questions[i].Answers {
+			answered[a.Class] = true
+		}
+	}
+	for i := range d.Questions {
+		if q := &d.Questions[i]; len(q.Answers) > 0 && !answered[q.Truth] {
+			r.found("foreign", fmt.Sprintf("%s:%d:%d", TruthFile, r.places[i][0], r.places[i][1]), fmt.Sprintf("the truth of question %q is %q, which nobody ever answers: write it as in %s", q.ID, d.Classes[q.Truth], AnswerFile))
 		}
 	}
 	for _, w := range r.warnings {
