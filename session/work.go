@@ -85,7 +85,8 @@ type Release struct {
 	// Undriven says that nobody is to carry it on: it is never handed out again.
 	Undriven bool
 	// Elsewhere is for how long it is not handed out to this process, which lacks something that
-	// others may have; 0 for not at all. It may be handed out to nobody so long where there are many.
+	// others may have; 0 for not at all. Where there are many, the process may be handed out none of their
+	// machine so long.
 	Elsewhere time.Duration
 }
 

@@ -23,14 +23,14 @@ import (
 // holder of its lease, who says it all when it releases. A commit makes the moment earlier and a release
 // keeps the earlier one, so nothing that was committed during a step is slept over.
 //
-// The parts: claiming (work_claim.go), giving back (work_release.go), and freeing what the dead have left
-// (work_reap.go).
+// The parts: claiming (work_claim.go), giving back (work_release.go), leaving to others what this process cannot
+// step (work_left.go), and freeing what the dead have left (work_reap.go).
 
 const (
 	mostFailures = 8 // steps in a row; then it is quarantined
 	mostCrashes  = 3 // processes
 	reapedAtOnce = 1000
-	shunned      = 1000 // sessions that this process leaves to others, at most
+	leftAtMost   = 1000 // sessions that this process leaves to others, one by one
 	workWithin   = 10 * time.Second
 )
 
@@ -47,7 +47,7 @@ type worker struct {
 
 	sending sync.Mutex // held while something is sent, so that what the store has and what is held are the same
 	conn    *pgx.Conn
-	shun    map[int64]time.Time // until when sessions are left to others
+	left    left
 }
 
 // held is what this process has leased.
@@ -60,7 +60,8 @@ type held struct {
 type lease struct {
 	by         *worker
 	row, fence int64
-	suspect    bool // two processes have ended that held it
+	machine    int64 // work.lane
+	suspect    bool  // two processes have ended that held it
 
 	counts  bool          // something has failed since the last commit
 	commits int           // under way
@@ -98,7 +99,7 @@ func (s *Store) join(ctx context.Context) (*worker, error) {
 	if err != nil {
 		return nil, errors.Join(err, owner.Release())
 	}
-	w := &worker{s: s, owner: owner, id: ids[0], news: make(chan struct{}, 1), shun: map[int64]time.Time{}}
+	w := &worker{s: s, owner: owner, id: ids[0], news: make(chan struct{}, 1)}
 	w.alive, w.lose = context.WithCancel(context.Background())
 	s.wakes.listen(w.news)
 	tending, end := context.WithCancel(s.closing)

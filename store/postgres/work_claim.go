@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,18 +18,19 @@ const (
 	ready = `owner IS NULL AND ready_at IS NOT NULL AND quarantined IS NULL AND crashes<2`
 	// leased is how rows are claimed that are locked as due.
 	leased = `, c AS (UPDATE work w SET owner=$1, fence=w.fence+1, ready_at=NULL FROM due WHERE w.session=due.session AND EXISTS (SELECT FROM owners WHERE id=$1 AND until>now())
-			RETURNING w.session, w.fence, w.failures, w.crashes)
+			RETURNING w.session, w.fence, w.lane, w.failures, w.crashes)
 		SELECT c.*, s.session_id, s.sequence, m.machine_name FROM c JOIN sessions s ON s.id=c.session JOIN machines m ON m.id=s.machine`
 
 	// claim takes n ready sessions, of as many machines as there are, which the index is skipped through
-	// for. $3 is how many of a machine there may be, $4 and $5 how many there are, $6 what is shunned.
+	// for. $3 is how many of a machine there may be, $4 and $5 how many there are, $6 and $7 the
+	// sessions and machines that are left to others.
 	claim = `WITH RECURSIVE lanes AS (
 		(SELECT lane FROM work WHERE lane IS NOT NULL AND ` + ready + ` ORDER BY lane LIMIT 1)
 		UNION ALL
 		SELECT (SELECT w.lane FROM work w WHERE w.lane>l.lane AND ` + ready + ` ORDER BY w.lane LIMIT 1) FROM lanes l WHERE l.lane IS NOT NULL
 	), rooms AS (
 		SELECT l.lane, $3-coalesce(h.n, 0) AS room FROM lanes l
-		LEFT JOIN (SELECT m.id, x.n FROM unnest($4::text[], $5::int[]) x(name, n) JOIN machines m ON m.machine_name=x.name) h ON h.id=l.lane WHERE l.lane IS NOT NULL
+		LEFT JOIN (SELECT m.id, x.n FROM unnest($4::text[], $5::int[]) x(name, n) JOIN machines m ON m.machine_name=x.name) h ON h.id=l.lane WHERE l.lane IS NOT NULL AND l.lane<>ALL($7::bigint[])
 	), picked AS MATERIALIZED (
 		SELECT lane, room, count(*) OVER () AS n FROM rooms WHERE room>0 ORDER BY random() LIMIT $2
 	), due AS MATERIALIZED (
@@ -42,7 +42,7 @@ const (
 
 	// suspect takes one that has ended two processes, if that is what has.
 	suspect = `WITH due AS MATERIALIZED (
-		SELECT session FROM work WHERE lane IS NOT NULL AND ready_at<=now() AND owner IS NULL AND ready_at IS NOT NULL AND quarantined IS NULL AND crashes>=2 AND session<>ALL($2::bigint[])
+		SELECT session FROM work WHERE lane IS NOT NULL AND ready_at<=now() AND owner IS NULL AND ready_at IS NOT NULL AND quarantined IS NULL AND crashes>=2 AND session<>ALL($2::bigint[]) AND lane<>ALL($3::bigint[])
 		ORDER BY ready_at LIMIT 1 FOR UPDATE SKIP LOCKED
 	)` + leased
 )
@@ -51,7 +51,8 @@ const (
 func (w *worker) Claim(ctx context.Context, want session.Wanted) (list []session.Lease, err error) {
 	w.sending.Lock()
 	defer w.sending.Unlock()
-	room, shun := want.PerMachine, w.shuns()
+	room := want.PerMachine
+	sessions, machines := w.left.now()
 	if room <= 0 {
 		room = want.Sessions
 	}
@@ -68,7 +69,7 @@ func (w *worker) Claim(ctx context.Context, want session.Wanted) (list []session
 		for name, n := range holds {
 			names, numbers = append(names, name), append(numbers, int32(n))
 		}
-		got, err := w.claim(ctx, claim, w.id, want.Sessions-len(list), room, names, numbers, shun)
+		got, err := w.claim(ctx, claim, w.id, want.Sessions-len(list), room, names, numbers, sessions, machines)
 		if err != nil {
 			return list, err
 		}
@@ -80,7 +81,7 @@ func (w *worker) Claim(ctx context.Context, want session.Wanted) (list []session
 		}
 	}
 	if len(list) < want.Sessions && !w.suspects() {
-		got, err := w.claim(ctx, suspect, w.id, shun)
+		got, err := w.claim(ctx, suspect, w.id, sessions, machines)
 		if err != nil {
 			return list, err
 		}
@@ -107,7 +108,7 @@ func (w *worker) claim(ctx context.Context, text string, args ...any) (list []se
 		defer rows.Close()
 		for rows.Next() {
 			l, is := session.Lease{}, &lease{by: w}
-			if err := rows.Scan(&is.row, &is.fence, &l.Failures, &l.Crashes, (*[16]byte)(&l.Session), &l.Sequence, &l.MachineName); err != nil {
+			if err := rows.Scan(&is.row, &is.fence, &is.machine, &l.Failures, &l.Crashes, (*[16]byte)(&l.Session), &l.Sequence, &l.MachineName); err != nil {
 				return err
 			}
 			is.counts, is.suspect = l.Failures+l.Crashes > 0, l.Crashes >= mostCrashes-1
@@ -131,19 +132,6 @@ func (w *worker) claim(ctx context.Context, text string, args ...any) (list []se
 		h.leases[list[i].Session] = l
 	}
 	return list, nil
-}
-
-// shuns returns the sessions that are left to others. w.sending is held.
-func (w *worker) shuns() []int64 {
-	list := []int64{}
-	for row, until := range w.shun {
-		if time.Now().After(until) {
-			delete(w.shun, row)
-		} else {
-			list = append(list, row)
-		}
-	}
-	return list
 }
 
 // suspects reports whether a session is held that may end this process.

@@ -51,11 +51,8 @@ func (w *worker) Release(ctx context.Context, releases ...session.Release) error
 		if r.last > r.Sequence {
 			ms = 0 // somebody here has committed meanwhile
 		}
-		switch {
-		case r.Elsewhere > 0 && len(w.shun) < shunned:
-			w.shun[r.row] = time.Now().Add(r.Elsewhere)
-		case r.Elsewhere > 0: // there are too many to remember, so nobody has it meanwhile
-			ms = max(ms, r.Elsewhere.Milliseconds())
+		if r.Elsewhere > 0 {
+			w.left.leave(r.lease, time.Now().Add(r.Elsewhere))
 		}
 		after[i], anyReady = &ms, anyReady || ms == 0
 	}
