@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -82,8 +81,8 @@ func (s *Store) Join(ctx context.Context) (session.Worker, error) {
 }
 
 func (s *Store) join(ctx context.Context) (*worker, error) {
-	if has := s.form.Load(); has > format {
-		return nil, outgrown(has)
+	if err := s.tooOld(); err != nil {
+		return nil, err
 	}
 	if _, err := query(ctx, s, pgx.RowTo[int64], missingWork); err != nil {
 		return nil, err
@@ -107,11 +106,6 @@ func (s *Store) join(ctx context.Context) (*worker, error) {
 	w.tends.Go(func() { w.listens(tending) })
 	w.tends.Go(func() { w.reaps(tending) })
 	return w, nil
-}
-
-// outgrown is the error of a process that is too old for a store since others have written to it.
-func outgrown(form int64) error {
-	return &session.NewerError{What: "the store", Has: fmt.Sprintf("it is of form %d", form)}
 }
 
 // missingWork makes the rows of live sessions that have none: which an older program has started, or that

@@ -95,8 +95,8 @@ func (w *worker) claim(ctx context.Context, text string, args ...any) (list []se
 	if !w.s.owners.lives(w.owner.Name()) {
 		return nil, session.ErrOwnerLost
 	}
-	if has := w.s.form.Load(); has > format {
-		return nil, outgrown(has)
+	if err := w.s.tooOld(); err != nil {
+		return nil, err
 	}
 	var leases []*lease
 	err = w.send(ctx, func(ctx context.Context, conn *pgx.Conn) error {
