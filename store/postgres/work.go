@@ -109,9 +109,12 @@ func (s *Store) join(ctx context.Context) (*worker, error) {
 }
 
 // missingWork makes the rows of live sessions that have none: which an older program has started, or that
-// were copied here. Whether anybody is to carry them on is seen when they are looked at.
+// were copied here. Whether anybody is to carry them on is seen when they are looked at. One that is being
+// committed to is waited for and looked at again, for it may end; one that waits for this statement takes the row
+// away when it ends (endWork).
 const missingWork = `INSERT INTO work (session, lane, ready_at) SELECT s.id, s.machine, ` + wakeOf + `
-	FROM sessions s WHERE s.status<2 AND NOT EXISTS (SELECT FROM work w WHERE w.session=s.id) ON CONFLICT DO NOTHING`
+	FROM sessions s WHERE s.status<2 AND NOT EXISTS (SELECT FROM work w WHERE w.session=s.id)
+	ORDER BY s.id FOR SHARE OF s ON CONFLICT DO NOTHING`
 
 // wakeOf is when a session s is to be woken, as far as its row says.
 const wakeOf = `CASE WHEN s.status=0 AND s.code<>'timer' THEN now() WHEN s.timer_at>0 THEN to_timestamp(s.timer_at/1000.0) END`
