@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/pgtest"
@@ -93,6 +94,57 @@ func TestVerifyWork(t *testing.T) {
 	if _, found := audited(t, s); !strings.Contains(found, "has no row") {
 		t.Errorf("while a process carries sessions on and one has no row, found is %q", found)
 	}
+}
+
+// timed is a store whose clock is another one.
+type timed struct {
+	*postgres.Store
+	now func() time.Time
+}
+
+func (s timed) Now() time.Time { return s.now() }
+
+// TestVerifyQuotasBefore: what sessions have spent that ended before a quota was read first counts in it, and a check
+// of the store sums it up, too, in the windows that it is in; so it does with a window that is read later.
+func TestVerifyQuotasBefore(t *testing.T) {
+	address := pgtest.Database(t)
+	s := open(t, address, postgres.Options{})
+	m, without, _ := company(t, nil)
+	quota := func(windows ...spend.Window) *runner.Runner {
+		_, process, _ := company(t, &spend.Quota{Windows: windows})
+		return process(s)
+	}
+	ago := timed{s, func() time.Time { return time.Now().Add(-2 * time.Hour) }}
+	spends := func(r *runner.Runner, ends bool) {
+		t.Helper()
+		started, err := r.Start(t.Context(), m, runner.StartOptions{})
+		if err == nil {
+			_, err = r.Step(t.Context(), started.ID)
+		}
+		if err == nil && ends {
+			err = read(t, m, s, started.ID).commit(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	counted := func(want string) {
+		t.Helper()
+		if report, found := audited(t, s); found != "" || len(report.Quotas) > 0 {
+			t.Errorf("found is %q, and quotas %+v", found, report.Quotas)
+		}
+		if is := ask[string](t, address, `SELECT string_agg(n::text, ' ' ORDER BY len) FROM (SELECT len, sum(calls) AS n FROM quota GROUP BY len) x`); is != want {
+			t.Errorf("counted are %s calls, want %s", is, want)
+		}
+	}
+	spends(without(ago), true)
+	spends(without(s), true)
+	hour, days := spend.Window{Msec: 3_600_000, Sliding: true, USD: new(100 * exact.Dollar)}, spend.Window{Msec: 1 << 45, USD: new(100 * exact.Dollar)}
+	spends(quota(hour), false)
+	counted("2")
+	spends(without(s), true)
+	spends(quota(hour, days), false)
+	counted("4 5")
 }
 
 // TestVerifyQuotas: what quotas have counted is what the logs say, and where it is not, both are told; that
