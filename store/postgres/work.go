@@ -232,14 +232,15 @@ func (s *Store) Workers(ctx context.Context) ([]session.WorkerInfo, error) {
 }
 
 // Quarantined implements [session.WorkStore].
-func (s *Store) Quarantined(ctx context.Context, limit int) ([]session.Quarantined, error) {
+func (s *Store) Quarantined(ctx context.Context, after specialist.SessionID, limit int) ([]session.Quarantined, error) {
 	return query(ctx, s, func(row pgx.CollectableRow) (q session.Quarantined, err error) {
 		var reason []byte
 		err = row.Scan((*[16]byte)(&q.Session), &q.MachineName, &reason, &q.Failures, &q.Crashes)
 		q.Reason = string(reason)
 		return q, err
 	}, `SELECT s.session_id, m.machine_name, w.quarantined, w.failures, w.crashes FROM work w JOIN sessions s ON s.id=w.session JOIN machines m ON m.id=s.machine
-		WHERE w.quarantined IS NOT NULL ORDER BY w.session LIMIT nullif($1, 0)`, limit)
+		WHERE w.quarantined IS NOT NULL AND ($2='00000000-0000-0000-0000-000000000000'::uuid OR w.session>(SELECT id FROM sessions WHERE session_id=$2))
+		ORDER BY w.session LIMIT nullif($1, 0)`, limit, [16]byte(after))
 }
 
 // Free implements [session.WorkStore].

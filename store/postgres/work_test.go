@@ -117,7 +117,7 @@ func TestReaped(t *testing.T) {
 	}
 	quarantined := func(want int) {
 		t.Helper()
-		list, err := s.Quarantined(t.Context(), 1)
+		list, err := s.Quarantined(t.Context(), specialist.SessionID{}, 1)
 		if err != nil || len(list) != want || want == 1 && (list[0].Session != id || list[0].Crashes != 3 || list[0].Reason == "") {
 			t.Fatalf("quarantined are %+v (%v), want %d", list, err, want)
 		}
@@ -204,12 +204,38 @@ func TestFailures(t *testing.T) {
 		}
 		exec(t, address, `UPDATE dialai.work SET ready_at=now()`)
 	}
-	list, err := s.Quarantined(t.Context(), 0)
+	list, err := s.Quarantined(t.Context(), specialist.SessionID{}, 0)
 	if err != nil || len(list) != 1 || list[0].Reason != reason || list[0].Failures != 8 {
 		t.Errorf("quarantined are %+v (%v)", list, err)
 	}
 	if l := claim(t, w, 1); len(l) > 0 {
 		t.Errorf("it is handed out: %+v", l)
+	}
+}
+
+// TestQuarantinedPages: pages of quarantined sessions lead to each of them once, in the order in which they were started.
+func TestQuarantinedPages(t *testing.T) {
+	address := pgtest.Database(t)
+	s, m := open(t, address, postgres.Options{}), parse(t)
+	var want, got []specialist.SessionID
+	for range 5 {
+		want = append(want, begin(t, m, s).last.ID)
+	}
+	exec(t, address, `UPDATE dialai.work SET quarantined='because' WHERE session<>3`)
+	for after := (specialist.SessionID{}); ; after = got[len(got)-1] {
+		page, err := s.Quarantined(t.Context(), after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 || len(got) > 5 {
+			break
+		}
+		for _, q := range page {
+			got = append(got, q.Session)
+		}
+	}
+	if want = slices.Delete(want, 2, 3); !slices.Equal(got, want) {
+		t.Errorf("quarantined are %v, want %v", got, want)
 	}
 }
 
