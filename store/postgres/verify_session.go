@@ -107,6 +107,7 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 	var head session.Hash
 	var sequence, place int64
 	whole := true
+	var behind *fold.Behind // a record that cannot be read; nil if there is none
 	kept, err := a.readKept(ctx, row)
 	if err != nil {
 		return 0, err
@@ -117,6 +118,7 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 			return records, err
 		}
 		if records++; !whole {
+			behind.Add(r.unpacked())
 			continue
 		}
 		events, problem := a.fold(f, &erased, head, &r)
@@ -129,7 +131,7 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		if problem != nil {
 			kind := inLog
 			if errors.As(problem, new(*session.NewerError)) {
-				kind = inNewer
+				kind, behind = inNewer, &fold.Behind{Stream: erased.Stream, Head: r.record().Hash}
 			}
 			a.differs(kind, row.ID, sequence+1, "%v", problem)
 			whole = false
@@ -145,6 +147,9 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		}
 	}
 	if !whole {
+		if first, problem := behind.Problem(); problem != nil {
+			a.differs(inLog, row.ID, first, "%v", problem)
+		}
 		return records, nil
 	}
 	a.report.Sessions++
@@ -192,11 +197,11 @@ func (a *audit) erased(ctx context.Context, row *sessionRow) fold.Erased {
 	return fold.Erased{Stream: row.ID, Records: func() iter.Seq2[session.StoredRecord, error] {
 		return func(yield func(session.StoredRecord, error) bool) {
 			for r, err := range a.log(ctx, row.id) {
-				record := r.record()
+				record := &session.StoredRecord{}
 				if err == nil {
-					record.Events, err = pack.Unpack(nil, r.events)
+					record, err = r.unpacked()
 				}
-				if !yield(record, err) {
+				if !yield(*record, err) {
 					return
 				}
 			}
@@ -209,6 +214,14 @@ func (r *logRow) record() session.StoredRecord {
 	record := session.StoredRecord{First: r.first, Events: r.events}
 	copy(record.Hash[:], r.hash)
 	return record
+}
+
+// unpacked returns a row as a record, or why it cannot be unpacked.
+func (r *logRow) unpacked() (*session.StoredRecord, error) {
+	record := r.record()
+	var err error
+	record.Events, err = pack.Unpack(nil, r.events)
+	return &record, err
 }
 
 // fold adds a record to a session, and returns what is wrong with it.
@@ -233,11 +246,14 @@ func (a *audit) fold(f *session.Folder, erased *fold.Erased, head session.Hash, 
 
 // proven returns the events of a record behind the one with the hash head, or what is wrong with it.
 func proven(erased *fold.Erased, head session.Hash, r *logRow) (text []byte, problem error) {
-	text, err := pack.Unpack(nil, r.events)
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be read: %v", err) // which may be a newer form or a flipped byte: no hash tells
-	}
 	record := r.record()
+	text, err := pack.Unpack(nil, r.events)
+	if errors.As(err, new(*session.NewerError)) {
+		return nil, fold.UnknownForm(r.place, r.events, func(events []byte) bool { return record.Hash == session.Chain(head, erased.Stream, events) })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be read: %w", err)
+	}
 	if record.Events = text; record.Hash != session.Chain(head, erased.Stream, text) && !erased.Proves(&record) {
 		return nil, errors.New("the hash of its record is wrong: the record was altered")
 	}
