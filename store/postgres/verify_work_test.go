@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/pgtest"
-	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -96,85 +94,52 @@ func TestVerifyWork(t *testing.T) {
 	}
 }
 
-// timed is a store whose clock is another one.
-type timed struct {
-	*postgres.Store
-	now func() time.Time
-}
-
-func (s timed) Now() time.Time { return s.now() }
-
-// TestVerifyQuotasBefore: what sessions have spent that ended before a quota was read first counts in it, and a check
-// of the store sums it up, too, in the windows that it is in; so it does with a window that is read later.
-func TestVerifyQuotasBefore(t *testing.T) {
+// TestVerifyWorkTimer: a session that waits for a timer is to be ready when that comes, and one that waits for nothing but a
+// human need not be ready at all.
+func TestVerifyWorkTimer(t *testing.T) {
 	address := pgtest.Database(t)
 	s := open(t, address, postgres.Options{})
-	m, without, _ := company(t, nil)
-	quota := func(windows ...spend.Window) *runner.Runner {
-		_, process, _ := company(t, &spend.Quota{Windows: windows})
-		return process(s)
+	r, err := runner.New(runner.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
 	}
-	ago := timed{s, func() time.Time { return time.Now().Add(-2 * time.Hour) }}
-	spends := func(r *runner.Runner, ends bool) {
+	defer r.Close()
+	start := func(due string) specialist.SessionID {
 		t.Helper()
+		m, err := machine.Parse("waits.json", []byte(`{"machineName": "waits", "initialState": "a", "goalState": "b", "states": {"a": {`+due+`"transitions": {"go": "b"}}, "b": {}},
+			"specialists": [{"role": "proposer", "specialistId": "human", "isHuman": true}, {"role": "arbiter", "specialistId": "arbiter", "strategyFnName": "firstProposal"}]}`), runner.Checks())
+		if err != nil {
+			t.Fatal(err)
+		}
 		started, err := r.Start(t.Context(), m, runner.StartOptions{})
 		if err == nil {
 			_, err = r.Step(t.Context(), started.ID)
 		}
-		if err == nil && ends {
-			err = read(t, m, s, started.ID).commit(t.Context())
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		return started.ID
 	}
-	counted := func(want string) {
+	timed, human := start(`"due": {"in": "3h", "then": "go"}, `), start("")
+	set := func(id specialist.SessionID, readyAt string) {
 		t.Helper()
-		if report, found := audited(t, s); found != "" || len(report.Quotas) > 0 {
-			t.Errorf("found is %q, and quotas %+v", found, report.Quotas)
+		exec(t, address, fmt.Sprintf(`UPDATE dialai.work SET ready_at=%s WHERE session=(SELECT id FROM dialai.sessions WHERE session_id='%s')`, readyAt, id))
+	}
+	for _, c := range []struct {
+		id            specialist.SessionID
+		readyAt, want string
+	}{
+		{timed, "ready_at", ""},
+		{timed, "now()+interval '3 hours 50 minutes'", ""}, // a step before has failed
+		{timed, "now()+interval '4 hours 10 minutes'", "later than its log says"},
+		{timed, "NULL", "never ready"},
+		{timed, "now()", ""},
+		{human, "NULL", ""},
+		{human, "now()+interval '1 year'", ""},
+	} {
+		set(c.id, c.readyAt)
+		if _, found := audited(t, s); (found == "") != (c.want == "") || !strings.Contains(found, c.want) {
+			t.Errorf("where it is ready at %s, found is %q, want %q", c.readyAt, found, c.want)
 		}
-		if is := ask[string](t, address, `SELECT string_agg(n::text, ' ' ORDER BY len) FROM (SELECT len, sum(calls) AS n FROM quota GROUP BY len) x`); is != want {
-			t.Errorf("counted are %s calls, want %s", is, want)
-		}
-	}
-	spends(without(ago), true)
-	spends(without(s), true)
-	hour, days := spend.Window{Msec: 3_600_000, Sliding: true, USD: new(100 * exact.Dollar)}, spend.Window{Msec: 1 << 45, USD: new(100 * exact.Dollar)}
-	spends(quota(hour), false)
-	counted("2")
-	spends(without(s), true)
-	spends(quota(hour, days), false)
-	counted("4 5")
-}
-
-// TestVerifyQuotas: what quotas have counted is what the logs say, and where it is not, both are told; that
-// is no damage.
-func TestVerifyQuotas(t *testing.T) {
-	address := pgtest.Database(t)
-	s := open(t, address, postgres.Options{})
-	m, process, _ := company(t, &spend.Quota{Windows: []spend.Window{{Msec: 3_600_000, Sliding: true, USD: new(100 * exact.Dollar)}, {Msec: 1 << 45, USD: new(100 * exact.Dollar)}}})
-	r := process(s)
-	started, err := r.Start(t.Context(), m, runner.StartOptions{})
-	for range 3 {
-		if err == nil {
-			_, err = r.Step(t.Context(), started.ID)
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if report, found := audited(t, s); found != "" || len(report.Quotas) > 0 {
-		t.Fatalf("found is %q, and quotas %+v", found, report.Quotas)
-	}
-	exec(t, address, `UPDATE dialai.quota SET calls=calls-2, tokens=tokens+7, pico=pico-1000000000000 WHERE len=3600000`)
-	report, found := audited(t, s)
-	want := store.QuotaCount{WindowMsec: 3_600_000,
-		Counted: store.QuotaUse{Calls: 1, Tokens: 7, CostUSD: 2 * exact.Dollar}, Logged: store.QuotaUse{Calls: 3, CostUSD: 3 * exact.Dollar}}
-	if found != "" || len(report.Quotas) != 1 || report.Quotas[0] != want {
-		t.Errorf("found is %q, and quotas %+v, want %+v", found, report.Quotas, want)
-	}
-	exec(t, address, `DELETE FROM dialai.quota`)
-	if report, _ := audited(t, s); len(report.Quotas) != 2 || report.Quotas[1].Logged.Calls != 3 || report.Quotas[1].Counted.Calls != 0 {
-		t.Errorf("without counts, quotas are %+v", report.Quotas)
 	}
 }
