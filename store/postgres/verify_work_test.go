@@ -61,11 +61,14 @@ func TestVerifyWork(t *testing.T) {
 		{`UPDATE work SET lane=NULL ` + row(running.last.ID), "has no lane"},
 		{`UPDATE work SET lane=lane+1 ` + row(running.last.ID), "not its machine"},
 		{`UPDATE work SET failures=-1 ` + row(running.last.ID), "negative"},
+		{`UPDATE work SET crashes=-1 ` + row(running.last.ID), "negative"},
+		{`UPDATE work SET fence=-1 ` + row(running.last.ID), "negative"},
 		{`INSERT INTO work (session, lane) SELECT id, machine FROM sessions WHERE session_id='` + ended.last.ID.String() + `'`, "1 rows are of sessions that have ended"},
 		{`INSERT INTO work (session) VALUES (4711)`, "1 rows are of sessions"},
 		{`UPDATE work SET owner=4711, ready_at=NULL ` + row(running.last.ID), ""},
 		{`UPDATE work SET ready_at=now()-interval '1 year', failures=3, crashes=2`, ""},
 		{`UPDATE work SET quarantined='because' ` + row(waiting.last.ID), ""},
+		{`UPDATE work SET quarantined='x', ready_at=NULL ` + row(running.last.ID), ""},
 		{`UPDATE work SET owner=1, quarantined='x' ` + row(running.last.ID), "leased and quarantined"},
 		{`DELETE FROM work ` + row(running.last.ID), ""}, // for nobody carries sessions on: who does first makes it
 	} {
