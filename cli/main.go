@@ -106,6 +106,8 @@ func (a *app) main(ctx context.Context, args []string) int {
 		a.hello()
 		return command.ExitUsage
 	}
+	ctx, a.End = context.WithCancelCause(ctx)
+	defer a.End(nil)
 	a.Ctx = ctx
 	a.Registry = a.Registry.WithArbiter("seats", undertaking.Seats{})
 	a.Commands = a.root()
@@ -115,7 +117,10 @@ func (a *app) main(ctx context.Context, args []string) int {
 		return command.ExitOK
 	}
 	code := command.ExitCode(ctx, err)
-	if code == command.ExitInterrupted {
+	if _, told := errors.AsType[*command.ExitError](err); code == command.ExitTooOld && !told {
+		err = context.Cause(ctx)
+	}
+	if code == command.ExitInterrupted || code == command.ExitTooOld && a.SessionID != "" {
 		a.interrupted()
 	}
 	if !errors.Is(err, context.Canceled) {

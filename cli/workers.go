@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
 func (a *app) workersCommand() *cobra.Command {
@@ -40,7 +41,7 @@ A store in a file is carried on by one process at a time, which dialai serve is.
 // quarantined lists the sessions that are handed out to nobody.
 func (a *app) quarantined(ctx context.Context, limit int) error {
 	return a.withWork(ctx, func(work session.WorkStore, out *bufio.Writer) error {
-		list, err := work.Quarantined(ctx, limit)
+		list, err := work.Quarantined(ctx, specialist.SessionID{}, limit)
 		if err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func (a *app) remarkQuarantined(ctx context.Context, e *engine) error {
 	if !ok {
 		return nil
 	}
-	list, err := work.Quarantined(ctx, 1)
+	list, err := work.Quarantined(ctx, specialist.SessionID{}, 1)
 	if err != nil || len(list) == 0 {
 		return err
 	}

@@ -92,7 +92,7 @@ func (h *handing) Join(context.Context) (session.Worker, error) {
 }
 
 func (h *handing) Workers(context.Context) ([]session.WorkerInfo, error) { panic("not asked for") }
-func (h *handing) Quarantined(context.Context, int) ([]session.Quarantined, error) {
+func (h *handing) Quarantined(context.Context, specialist.SessionID, int) ([]session.Quarantined, error) {
 	panic("not asked for")
 }
 func (h *handing) Free(context.Context, specialist.SessionID) error { return nil }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,8 +23,9 @@ type quarantining struct {
 func (s *quarantining) Join(context.Context) (session.Worker, error)          { panic("nobody drives") }
 func (s *quarantining) Workers(context.Context) ([]session.WorkerInfo, error) { return nil, nil }
 func (s *quarantining) Free(context.Context, specialist.SessionID) error      { return nil }
-func (s *quarantining) Quarantined(_ context.Context, limit int) ([]session.Quarantined, error) {
-	return s.list[:min(len(s.list), limit)], nil
+func (s *quarantining) Quarantined(_ context.Context, after specialist.SessionID, limit int) ([]session.Quarantined, error) {
+	from := 1 + slices.IndexFunc(s.list, func(q session.Quarantined) bool { return q.Session == after })
+	return s.list[from:min(len(s.list), from+limit)], nil
 }
 
 // TestQuarantinedInInbox: the inbox begins with the sessions that nobody carries on any more, as far as the caller may see
@@ -52,5 +54,17 @@ func TestQuarantinedInInbox(t *testing.T) {
 	}
 	if few := inbox(d.key(control.Grant{Role: "viewer", Machines: []string{"m0"}}), ""); len(few) != 15 || few[0].MachineName != "m0" || few[0].Reason != "" {
 		t.Errorf("who sees one machine, and no payloads, sees %+v", few)
+	}
+	for i := range 571 { // 30+570 are three pages
+		kept.list = append(kept.list, session.Quarantined{Session: specialist.SessionID{1: 1, 2: byte(i >> 8), 3: byte(i)}, MachineName: "m2"})
+	}
+	kept.list[len(kept.list)-1].MachineName = "m3"
+	last := kept.list[len(kept.list)-1].Session.String()
+	if few := inbox(d.key(control.Grant{Role: "viewer", Machines: []string{"m3"}}), ""); len(few) != 1 || few[0].SessionID != last {
+		t.Errorf("who sees the machine of the last of %d sees %+v", len(kept.list), few)
+	}
+	kept.list = kept.list[:600]
+	if none := inbox(d.key(control.Grant{Role: "viewer", Machines: []string{"m4"}}), ""); len(none) != 0 {
+		t.Errorf("who sees no machine of which any is quarantined sees %+v", none)
 	}
 }

@@ -56,27 +56,35 @@ type inboxOut struct {
 // mostQuarantined is how many quarantined sessions the inbox has.
 const mostQuarantined = 20
 
-// quarantined returns sessions that no process carries on any more, of the machines that the caller may read.
+// quarantined returns sessions that no process carries on any more, of the machines that the caller may read, however
+// many there are of others.
 func (s *Server) quarantined(ctx context.Context, p *Principal, machineName string) (list []api.Quarantined, err error) {
 	work, ok := tenantOf(ctx).Runner.Store().(session.WorkStore)
 	if !ok {
 		return nil, nil
 	}
-	all, err := work.Quarantined(ctx, maxPage)
-	if err != nil {
-		return nil, err
-	}
-	for _, q := range all {
-		if len(list) == mostQuarantined || machineName != "" && q.MachineName != machineName || !p.may(mayRead, q.MachineName) {
-			continue
+	for after := (specialist.SessionID{}); ; {
+		page, err := work.Quarantined(ctx, after, maxPage)
+		if err != nil {
+			return nil, err
 		}
-		shown := api.Quarantined{SessionID: q.Session.String(), MachineName: q.MachineName, Failures: q.Failures, Crashes: q.Crashes}
-		if p.may(mayPayload, q.MachineName) {
-			shown.Reason = packs.Redact(q.Reason)
+		for _, q := range page {
+			if machineName != "" && q.MachineName != machineName || !p.may(mayRead, q.MachineName) {
+				continue
+			}
+			shown := api.Quarantined{SessionID: q.Session.String(), MachineName: q.MachineName, Failures: q.Failures, Crashes: q.Crashes}
+			if p.may(mayPayload, q.MachineName) {
+				shown.Reason = packs.Redact(q.Reason)
+			}
+			if list = append(list, shown); len(list) == mostQuarantined {
+				return list, nil
+			}
 		}
-		list = append(list, shown)
+		if len(page) < maxPage {
+			return list, nil
+		}
+		after = page[len(page)-1].Session
 	}
-	return list, nil
 }
 
 func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOut, error) {

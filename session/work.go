@@ -26,9 +26,9 @@ type WorkStore interface {
 	// Workers lists the processes that have joined and live, in the order in which they did.
 	Workers(ctx context.Context) ([]WorkerInfo, error)
 	// Quarantined lists the sessions that are handed out to nobody any more, for their steps
-	// have failed, or ended their process, again and again; those first that were started first, and
-	// at most so many; 0 for all.
-	Quarantined(ctx context.Context, limit int) ([]Quarantined, error)
+	// have failed, or ended their process, again and again; those first that were started first: at most so
+	// many, 0 for all, of those that were started after a session of the store; the zero SessionID stands before all.
+	Quarantined(ctx context.Context, after specialist.SessionID, limit int) ([]Quarantined, error)
 	// Free hands a session out again that is quarantined, as a commit by a human does. Any other
 	// session is left as it is.
 	Free(ctx context.Context, id specialist.SessionID) error
@@ -85,7 +85,8 @@ type Release struct {
 	// Undriven says that nobody is to carry it on: it is never handed out again.
 	Undriven bool
 	// Elsewhere is for how long it is not handed out to this process, which lacks something that
-	// others may have; 0 for not at all. It may be handed out to nobody so long where there are many.
+	// others may have; 0 for not at all. Where there are many, the process may be handed out none of their
+	// machine so long.
 	Elsewhere time.Duration
 }
 

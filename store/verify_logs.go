@@ -145,6 +145,21 @@ type logRow struct {
 	events                    []byte // of stored
 }
 
+// record returns a row as a record, with the events as they are stored.
+func (r *logRow) record() session.StoredRecord {
+	record := session.StoredRecord{First: r.first, Events: r.stored}
+	copy(record.Hash[:], r.hash)
+	return record
+}
+
+// unpacked returns a row as a record, or why it cannot be unpacked.
+func (r *logRow) unpacked() (*session.StoredRecord, error) {
+	record := r.record()
+	var err error
+	record.Events, err = pack.Unpack(nil, r.stored)
+	return &record, err
+}
+
 // beside is what should stand beside the events of a record.
 type beside struct {
 	first, at int64
@@ -177,8 +192,10 @@ func (a *audit) readLogs(ctx context.Context) error {
 			f = a.open(r.session)
 			a.began[r.session] = r.place
 		}
-		if f.bad == nil {
-			f.bad = f.add(&r)
+		if f.bad != nil {
+			f.behind.Add(r.unpacked())
+		} else if f.bad = f.add(&r); f.bad != nil && f.bad.Kind == inNewer {
+			f.behind = &fold.Behind{Stream: f.stream, Head: r.record().Hash}
 		}
 		if read++; read%64 == 0 {
 			a.progress(read, all)
@@ -201,6 +218,7 @@ type folding struct {
 	sequence int64
 	head     session.Hash
 	bad      *Difference
+	behind   *fold.Behind       // a record that this program cannot read; nil if there is none
 	kept     *snapshots.Session // that the log has not come to yet; nil if there is none
 	erased   fold.Erased
 }
@@ -252,6 +270,11 @@ func (a *audit) close(f *folding) {
 		return
 	case f.bad != nil:
 		a.find(f.bad)
+		if first, problem := f.behind.Problem(); problem != nil {
+			d := differs(inLog, f.stream, "%v", problem)
+			d.Seq = first
+			a.find(d)
+		}
 		return
 	}
 	if d := f.spend.wrong; d != nil {
@@ -284,8 +307,11 @@ func (f *folding) add(r *logRow) *Difference {
 		d.Seq = want.first
 		return d
 	}
+	if errors.As(unreadable, new(*session.NewerError)) {
+		return bad("%w", fold.UnknownForm(r.place, r.stored, func(events []byte) bool { return r.record().Hash == session.Chain(f.head, f.stream, events) }))
+	}
 	if unreadable != nil {
-		return bad("it cannot be read: %v", unreadable)
+		return bad("it cannot be read: %w", unreadable)
 	}
 	if hash := session.Chain(f.head, f.stream, r.events); string(r.hash) != string(hash[:]) && !f.provenErased(r, want.first) {
 		if r.first != want.first {

@@ -14,6 +14,7 @@ import (
 // restart. The zero Past is none.
 type Past struct {
 	Sessions []string    // that are open, in any order
+	Ended    []string    // that have ended, and have something in Spent, in any order; a ledger does not need them
 	Spent    []Spending  // calls that are settled, in any order
 	Calls    []CallState // that are open; those that were not started are ignored
 }

@@ -102,13 +102,17 @@ func (t *Tenants) past(ctx context.Context, tenant string, since specialist.Time
 		if whose != tenant {
 			continue
 		}
-		f := &session.Folder{}
-		live, err := account(f, tenant, since, &p).read(ctx, t.from, id)
+		f, before := &session.Folder{}, len(p.Spent)
+		a := account(f, since, func(s spend.Spending) { p.Spent = append(p.Spent, s) })
+		live, err := a.read(ctx, t.from, id)
 		if err != nil {
 			return p, fmt.Errorf("session %s: %w", id, err)
 		}
+		p.Calls = append(p.Calls, a.calls(tenant)...)
 		if live {
 			p.Sessions, t.open[tenant] = append(p.Sessions, id.String()), append(t.open[tenant], id)
+		} else if len(p.Spent) > before {
+			p.Ended = append(p.Ended, id.String())
 		}
 	}
 	return p, nil
@@ -190,21 +194,20 @@ func (t *Tenants) Ended(ctx context.Context, tenant string) (ended []spend.Scope
 
 // An accounting reads the log of one session for what it used of a quota.
 type accounting struct {
-	tenant string
 	since  specialist.Time
-	past   *spend.Past
+	spent  func(spend.Spending)
 	folder *session.Folder
 	out    map[int32]specialist.Time // asks outside this process that are out, by index: when they were sent
 }
 
-// Account notes in past what a session spends from a moment on, as quotas count it, while f folds its log
+// Account has spent be told what a session spends from a moment on, as quotas count it, while f folds its log
 // from the beginning. The hook that f has goes on to be called.
-func Account(f *session.Folder, since specialist.Time, past *spend.Past) {
-	account(f, "", since, past)
+func Account(f *session.Folder, since specialist.Time, spent func(spend.Spending)) {
+	account(f, since, spent)
 }
 
-func account(f *session.Folder, tenant string, since specialist.Time, past *spend.Past) *accounting {
-	a := &accounting{tenant: tenant, since: since, past: past, folder: f, out: map[int32]specialist.Time{}}
+func account(f *session.Folder, since specialist.Time, spent func(spend.Spending)) *accounting {
+	a := &accounting{since: since, spent: spent, folder: f, out: map[int32]specialist.Time{}}
 	applied := f.Applied
 	f.Applied = func(seq int64, ev session.Event, before, after spend.Book) {
 		a.applied(ev, before, after)
@@ -222,21 +225,26 @@ func (a *accounting) read(ctx context.Context, from Source, id specialist.Sessio
 			return false, err
 		}
 	}
+	return a.folder.Session().Status.Live(), nil
+}
+
+// calls returns the asks that are out, for the tenant whose the session is.
+func (a *accounting) calls(tenant string) (list []spend.CallState) {
 	s := a.folder.Session()
 	for index, at := range a.out {
-		a.past.Calls = append(a.past.Calls, a.call(s, a.folder.Round.At(index), at))
+		list = append(list, call(tenant, s, a.folder.Round.At(index), at))
 	}
-	return s.Status.Live(), nil
+	return list
 }
 
 // CallID names a call of somebody among those of a session.
 func CallID(k specialist.RoundKey, id string) string { return k.ID() + "/" + id }
 
 // call returns an ask that is out as the ledger of quotas knows it.
-func (a *accounting) call(s *session.Session, ask *session.AskState, at specialist.Time) spend.CallState {
+func call(tenant string, s *session.Session, ask *session.AskState, at specialist.Time) spend.CallState {
 	cost, in, out := ask.Remote.Charged()
 	return spend.CallState{
-		Scope: spend.Scope{Tenant: a.tenant, Session: s.ID.String()}, ID: CallID(s.Key(), ask.SpecialistID), At: at, Started: true,
+		Scope: spend.Scope{Tenant: tenant, Session: s.ID.String()}, ID: CallID(s.Key(), ask.SpecialistID), At: at, Started: true,
 		Entry: spend.Book{Calls: 1, TokensIn: in, TokensOut: out, Money: cost, Estimated: 1},
 	}
 }
@@ -278,7 +286,7 @@ func (a *accounting) applied(ev session.Event, before, after spend.Book) {
 		used.Calls = max(used.Calls, ended) // an answer may have taken several
 	}
 	if ev.At >= a.since && used != (spend.Book{}) {
-		a.past.Spent = append(a.past.Spent, spend.Spending{At: ev.At, Book: used})
+		a.spent(spend.Spending{At: ev.At, Book: used})
 	}
 }
 

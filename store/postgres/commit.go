@@ -39,6 +39,7 @@ type pending struct {
 	defined bool   // the definition is known to be stored
 	lease   *lease // under which it is committed; nil if the session is not leased here
 	counts  bool   // there is something to clear in its row in work
+	ends    bool   // the session lives no more
 	ready   bool   // there is something to do with the session afterwards, for whoever is free
 
 	statement string
@@ -327,6 +328,9 @@ func (p *pending) withRoster(ctx context.Context, tx pgx.Tx, _ bool) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		why, failed := p.refused(ctx, tx)
 		return errors.Join(why, failed)
+	}
+	if err == nil && p.ends {
+		_, err = tx.Exec(ctx, endWork, p.row)
 	}
 	for _, e := range p.Roster {
 		if err == nil {

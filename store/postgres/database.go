@@ -20,8 +20,9 @@ type database struct {
 	lock    int64 // of advisory locks: what is in order in all processes
 	owners  owners
 	clock   clock
-	form    atomic.Int64 // that the store had when owners were renewed last; 0 before
-	drop    func()       // drops what is cached, under mu; nil if nothing is
+	form    atomic.Int64  // that the store had when it was looked at last; 0 before
+	looked  chan struct{} // closed when nobody looks at it any more; nil if nobody does
+	drop    func()        // drops what is cached, under mu; nil if nothing is
 	// arrived is told the timeline of the server of each new connection to one that may be written to, and
 	// has to be done before anything is written there. It may be nil.
 	arrived func(ctx context.Context, conn *pgx.Conn, timeline string) error
@@ -75,12 +76,23 @@ func (d *database) connectAll(ctx context.Context, t *tables) error {
 		return err
 	}
 	defer conn.Release()
-	return conn.QueryRow(ctx, `SELECT hashtextextended('dialai ' || store_id, 0) FROM meta`).Scan(&d.lock)
+	if err := conn.QueryRow(ctx, `SELECT hashtextextended('dialai ' || store_id, 0) FROM meta`).Scan(&d.lock); err != nil {
+		return err
+	}
+	if d.options.TooOld != nil {
+		d.looked = make(chan struct{})
+		go d.look(d.looked)
+	}
+	return nil
 }
 
 // end closes the connections, but for those of lanes.
 func (d *database) end() {
 	d.owners.stop()
+	if d.looked != nil {
+		d.close()
+		<-d.looked
+	}
 	d.readers.Close()
 }
 
@@ -101,10 +113,12 @@ func (d *database) connect(ctx context.Context) (*pgx.Conn, error) {
 func (d *database) meet(ctx context.Context, conn *pgx.Conn) error {
 	var identity string
 	var server time.Time
+	var form int64
 	asked := d.clock.passed()
-	if err := conn.QueryRow(ctx, `SELECT epoch::text, clock_timestamp() FROM meta`).Scan(&identity, &server); err != nil {
+	if err := conn.QueryRow(ctx, `SELECT epoch::text, clock_timestamp(), greatest(min_reader, min_writer)::bigint FROM meta`).Scan(&identity, &server, &form); err != nil {
 		return err
 	}
+	d.noticed(form)
 	d.clock.measured(asked, server, d.clock.passed())
 	var timeline string // it cannot be asked of a standby, nor where the role may not
 	if conn.QueryRow(ctx, `SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`).Scan(&timeline) == nil {

@@ -71,10 +71,13 @@ func Hurried(o Options, times int) Options {
 	return o
 }
 
-// ShunMany has a worker leave as many sessions to others as it can remember.
-func ShunMany(w session.Worker) {
-	for i := range shunned {
-		w.(*worker).shun[int64(-i-1)] = time.Now().Add(time.Hour)
+// LeaveMany has a worker leave as many sessions of a machine to others as it can remember, for so long.
+func LeaveMany(w session.Worker, machine int64, d time.Duration) {
+	of := w.(*worker)
+	of.sending.Lock()
+	defer of.sending.Unlock()
+	for i := range int64(leftAtMost) {
+		of.left.leave(&lease{row: -i - 1, machine: machine}, time.Now().Add(d))
 	}
 }
 

@@ -260,6 +260,9 @@ func (l *lane) send(ctx context.Context, batch []*job, again bool) (err error) {
 			}
 			return err
 		})
+		if j.p.ends {
+			send.Queue(endWork, j.p.row)
+		}
 	}
 	if err := l.conn.SendBatch(ctx, &send).Close(); err != nil {
 		return err

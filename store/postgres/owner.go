@@ -128,7 +128,7 @@ func (o *owners) renewOnce(ctx context.Context, conn *pgx.Conn) {
 	sent, asked := time.Now(), o.d.clock.passed()
 	var server time.Time
 	form := int64(format)
-	rows, _ := conn.Query(ctx, `UPDATE owners SET until=now()+$2 WHERE name=ANY($1) AND until>now() RETURNING name, clock_timestamp(), (SELECT greatest(min_reader, min_writer)::bigint FROM meta)`, names, o.d.options.hurried(lives))
+	rows, _ := conn.Query(ctx, `UPDATE owners SET until=now()+$2 WHERE name=ANY($1) AND until>now() RETURNING name, clock_timestamp(), `+formOf, names, o.d.options.hurried(lives))
 	renewed, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (name string, err error) {
 		err = row.Scan(&name, &server, &form)
 		return name, err
@@ -137,7 +137,7 @@ func (o *owners) renewOnce(ctx context.Context, conn *pgx.Conn) {
 		return
 	}
 	if len(renewed) > 0 {
-		o.d.form.Store(form)
+		o.d.noticed(form)
 		o.d.clock.measured(asked, server, o.d.clock.passed())
 	}
 	o.mu.Lock()

@@ -77,6 +77,10 @@ type Options struct {
 	Existing bool
 	// Copy opens also a store into which a copy of another one is not finished: see [Store.Copying].
 	Copy bool
+	// TooOld is told once this program is too old for the store, since that is for newer versions only: within 10 s
+	// of that, with a [session.NewerError]. What was begun can still be ended, and then the process should end. It must
+	// neither block nor use the store; nil is told nothing.
+	TooOld func(error)
 
 	hurry int              // how many times as fast leases run out, in tests; 0 is once
 	clock func() time.Time // of this process, in tests; nil is time.Now

@@ -185,6 +185,9 @@ func (t *tenantTurn) recall(list spans, p *spend.Past) error {
 		b.Queue(`INSERT INTO quota_holds (id, tenant, session, call, owner, charged, calls, tokens_in, tokens_out, pico) SELECT $1, $2, $3, $4, '', true, $5, $6, $7, $8
 			WHERE NOT EXISTS (SELECT FROM quota_holds WHERE session=$3 AND call=$4)`, h.id, []byte(t.tenant), [16]byte(id), []byte(c.ID), h.need.Calls, h.need.TokensIn, h.need.TokensOut, int64(h.need.Money))
 	}
+	if len(missing) > 0 { // who checks the store sums up what they have spent
+		b.Queue(`INSERT INTO quota_sessions (session_id, tenant, open, owner, at) SELECT x::uuid, $2, false, '', statement_timestamp() FROM unnest($1::text[]) x ON CONFLICT DO NOTHING`, p.Ended, []byte(t.tenant))
+	}
 	for _, w := range missing {
 		if w.Msec == 0 {
 			for _, name := range p.Sessions {
@@ -202,15 +205,23 @@ func (t *tenantTurn) recall(list spans, p *spend.Past) error {
 }
 
 // slotsOf returns what was spent in the slots of a window, as of now.
-func slotsOf(w spend.Span, spent []spend.Spending, now int64) map[int64]spend.Book {
-	slots := map[int64]spend.Book{}
+func slotsOf(w spend.Span, spent []spend.Spending, now int64) slots {
+	of := slots{}
 	for _, s := range spent {
-		slot := min(max(int64(s.At), 0), now) / w.Step
-		if used := s.Book.Above(spend.Book{}); slot > now/w.Step-w.Parts && used != (spend.Book{}) {
-			slots[slot] = slots[slot].Plus(used)
-		}
+		of.add(w, s, now)
 	}
-	return slots
+	return of
+}
+
+// slots are what was spent in the slots of a window, by their numbers.
+type slots map[int64]spend.Book
+
+// add adds what was spent, unless it has left the window by now.
+func (of slots) add(w spend.Span, s spend.Spending, now int64) {
+	slot := min(max(int64(s.At), 0), now) / w.Step
+	if used := s.Book.Above(spend.Book{}); slot > now/w.Step-w.Parts && used != (spend.Book{}) {
+		of[slot] = of[slot].Plus(used)
+	}
 }
 
 // quotaTables have what a rebuild forgets: the next process that meets a tenant reads it from the logs.

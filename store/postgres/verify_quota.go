@@ -18,44 +18,40 @@ import (
 // quotaAudit is what the logs of sessions under quotas say.
 type quotaAudit struct {
 	now     int64                           // by the clock of the database, in ms
-	whose   map[specialist.SessionID]string // tenants of the sessions that were started or carried on under a quota
-	windows map[string]spans                // of each tenant
-	past    map[string]*spend.Past          // of each tenant, since the beginning of its longest window
+	windows map[string]spans                // of each tenant, the longest one last
+	slots   map[string]map[spend.Span]slots // of each tenant and window
 }
 
-// readQuotas reads which sessions are to be looked at.
+// readQuotas reads which windows are to be summed up.
 func (a *audit) readQuotas(ctx context.Context) error {
 	q := &a.quotas
-	q.whose, q.windows, q.past = map[specialist.SessionID]string{}, map[string]spans{}, map[string]*spend.Past{}
+	q.windows, q.slots = map[string]spans{}, map[string]map[spend.Span]slots{}
 	if err := a.tx.QueryRow(ctx, `SELECT `+nowMsec).Scan(&q.now); err != nil {
 		return err
 	}
 	var tenant []byte
 	var w spend.Span
-	err := a.each(ctx, `SELECT tenant, len, step, parts FROM quota_windows WHERE len>0 AND step>0 ORDER BY tenant, len, step`, []any{&tenant, &w.Msec, &w.Step, &w.Parts}, func() {
+	return a.each(ctx, `SELECT tenant, len, step, parts FROM quota_windows WHERE len>0 AND step>0 ORDER BY tenant, len, step`, []any{&tenant, &w.Msec, &w.Step, &w.Parts}, func() {
 		q.windows[string(tenant)] = append(q.windows[string(tenant)], w)
-		q.past[string(tenant)] = &spend.Past{}
+		if q.slots[string(tenant)] == nil {
+			q.slots[string(tenant)] = map[spend.Span]slots{}
+		}
+		q.slots[string(tenant)][w] = slots{}
 	})
-	if err != nil || len(q.windows) == 0 {
-		return err
-	}
-	var id [16]byte
-	return a.each(ctx, `SELECT session_id, tenant FROM quota_sessions`, []any{&id, &tenant}, func() { q.whose[specialist.SessionID(id)] = string(tenant) })
 }
 
-// account has what a session spends be noted while its log is folded, if it could be in a window.
+// account has what a session spends be added up while its log is folded, if it could be in a window.
 func (q *quotaAudit) account(row *sessionRow, f *session.Folder) {
-	var id specialist.SessionID
-	if len(q.whose) == 0 || id.UnmarshalText([]byte(row.ID)) != nil {
+	windows := q.windows[string(row.tenant)]
+	if row.tenant == nil || len(windows) == 0 {
 		return
 	}
-	tenant, under := q.whose[id]
-	windows := q.windows[tenant]
-	if !under || len(windows) == 0 {
-		return
-	}
-	longest := windows[len(windows)-1]
-	tenants.Account(f, specialist.Time(max(0, q.now-longest.Msec-longest.Step)), q.past[tenant])
+	longest, of := windows[len(windows)-1], q.slots[string(row.tenant)]
+	tenants.Account(f, specialist.Time(max(0, q.now-longest.Msec-longest.Step)), func(s spend.Spending) {
+		for _, w := range windows {
+			of[w].add(w, s, q.now)
+		}
+	})
 }
 
 // checkQuotas looks for counts that cannot be, and tells which are not what the logs say.
@@ -87,11 +83,7 @@ func (a *audit) checkQuotas(ctx context.Context) error {
 
 // logged returns what the logs say was spent in a window.
 func (q *quotaAudit) logged(tenant string, w spend.Span) (use store.QuotaUse) {
-	past := q.past[tenant]
-	if past == nil {
-		return use
-	}
-	for _, used := range slotsOf(w, past.Spent, q.now) {
+	for _, used := range q.slots[tenant][w] {
 		use.Calls = exact.AddSat(use.Calls, used.Calls)
 		use.Tokens = exact.AddSat(use.Tokens, exact.AddSat(used.TokensIn, used.TokensOut))
 		use.CostUSD = use.CostUSD.Add(used.Money)

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/pgtest"
-	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -62,11 +61,14 @@ func TestVerifyWork(t *testing.T) {
 		{`UPDATE work SET lane=NULL ` + row(running.last.ID), "has no lane"},
 		{`UPDATE work SET lane=lane+1 ` + row(running.last.ID), "not its machine"},
 		{`UPDATE work SET failures=-1 ` + row(running.last.ID), "negative"},
+		{`UPDATE work SET crashes=-1 ` + row(running.last.ID), "negative"},
+		{`UPDATE work SET fence=-1 ` + row(running.last.ID), "negative"},
 		{`INSERT INTO work (session, lane) SELECT id, machine FROM sessions WHERE session_id='` + ended.last.ID.String() + `'`, "1 rows are of sessions that have ended"},
 		{`INSERT INTO work (session) VALUES (4711)`, "1 rows are of sessions"},
 		{`UPDATE work SET owner=4711, ready_at=NULL ` + row(running.last.ID), ""},
 		{`UPDATE work SET ready_at=now()-interval '1 year', failures=3, crashes=2`, ""},
 		{`UPDATE work SET quarantined='because' ` + row(waiting.last.ID), ""},
+		{`UPDATE work SET quarantined='x', ready_at=NULL ` + row(running.last.ID), ""},
 		{`UPDATE work SET owner=1, quarantined='x' ` + row(running.last.ID), "leased and quarantined"},
 		{`DELETE FROM work ` + row(running.last.ID), ""}, // for nobody carries sessions on: who does first makes it
 	} {
@@ -95,34 +97,52 @@ func TestVerifyWork(t *testing.T) {
 	}
 }
 
-// TestVerifyQuotas: what quotas have counted is what the logs say, and where it is not, both are told; that
-// is no damage.
-func TestVerifyQuotas(t *testing.T) {
+// TestVerifyWorkTimer: a session that waits for a timer is to be ready when that comes, and one that waits for nothing but a
+// human need not be ready at all.
+func TestVerifyWorkTimer(t *testing.T) {
 	address := pgtest.Database(t)
 	s := open(t, address, postgres.Options{})
-	m, process, _ := company(t, &spend.Quota{Windows: []spend.Window{{Msec: 3_600_000, Sliding: true, USD: new(100 * exact.Dollar)}, {Msec: 1 << 45, USD: new(100 * exact.Dollar)}}})
-	r := process(s)
-	started, err := r.Start(t.Context(), m, runner.StartOptions{})
-	for range 3 {
-		if err == nil {
-			_, err = r.Step(t.Context(), started.ID)
-		}
-	}
+	r, err := runner.New(runner.Config{Store: s})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report, found := audited(t, s); found != "" || len(report.Quotas) > 0 {
-		t.Fatalf("found is %q, and quotas %+v", found, report.Quotas)
+	defer r.Close()
+	start := func(due string) specialist.SessionID {
+		t.Helper()
+		m, err := machine.Parse("waits.json", []byte(`{"machineName": "waits", "initialState": "a", "goalState": "b", "states": {"a": {`+due+`"transitions": {"go": "b"}}, "b": {}},
+			"specialists": [{"role": "proposer", "specialistId": "human", "isHuman": true}, {"role": "arbiter", "specialistId": "arbiter", "strategyFnName": "firstProposal"}]}`), runner.Checks())
+		if err != nil {
+			t.Fatal(err)
+		}
+		started, err := r.Start(t.Context(), m, runner.StartOptions{})
+		if err == nil {
+			_, err = r.Step(t.Context(), started.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return started.ID
 	}
-	exec(t, address, `UPDATE dialai.quota SET calls=calls-2, tokens=tokens+7, pico=pico-1000000000000 WHERE len=3600000`)
-	report, found := audited(t, s)
-	want := store.QuotaCount{WindowMsec: 3_600_000,
-		Counted: store.QuotaUse{Calls: 1, Tokens: 7, CostUSD: 2 * exact.Dollar}, Logged: store.QuotaUse{Calls: 3, CostUSD: 3 * exact.Dollar}}
-	if found != "" || len(report.Quotas) != 1 || report.Quotas[0] != want {
-		t.Errorf("found is %q, and quotas %+v, want %+v", found, report.Quotas, want)
+	timed, human := start(`"due": {"in": "3h", "then": "go"}, `), start("")
+	set := func(id specialist.SessionID, readyAt string) {
+		t.Helper()
+		exec(t, address, fmt.Sprintf(`UPDATE dialai.work SET ready_at=%s WHERE session=(SELECT id FROM dialai.sessions WHERE session_id='%s')`, readyAt, id))
 	}
-	exec(t, address, `DELETE FROM dialai.quota`)
-	if report, _ := audited(t, s); len(report.Quotas) != 2 || report.Quotas[1].Logged.Calls != 3 || report.Quotas[1].Counted.Calls != 0 {
-		t.Errorf("without counts, quotas are %+v", report.Quotas)
+	for _, c := range []struct {
+		id            specialist.SessionID
+		readyAt, want string
+	}{
+		{timed, "ready_at", ""},
+		{timed, "now()+interval '3 hours 50 minutes'", ""}, // a step before has failed
+		{timed, "now()+interval '4 hours 10 minutes'", "later than its log says"},
+		{timed, "NULL", "never ready"},
+		{timed, "now()", ""},
+		{human, "NULL", ""},
+		{human, "now()+interval '1 year'", ""},
+	} {
+		set(c.id, c.readyAt)
+		if _, found := audited(t, s); (found == "") != (c.want == "") || !strings.Contains(found, c.want) {
+			t.Errorf("where it is ready at %s, found is %q, want %q", c.readyAt, found, c.want)
+		}
 	}
 }

@@ -9,8 +9,14 @@ import (
 )
 
 // What a commit writes to the row of its session in work (work.go), hung on the row of the session in the
-// same statement. By the holder of the lease it writes nothing, but to clear what has failed before, and
-// to take the row of a session that has ended away. Whether it holds the lease still the statement sees.
+// same statement. By the holder of the lease it writes nothing, but to clear what has failed before.
+// Whether it holds the lease still the statement sees.
+//
+// The row of a session that has ended is taken away by a statement of its own behind that, in the same transaction: it
+// sees also a row that a process that joins made (missingWork) while the first one waited for the row of the session.
+
+// endWork takes the row of a session that has ended away; of one that lives, for the commit came too late, it leaves it.
+const endWork = `DELETE FROM work USING sessions s WHERE work.session=$1 AND s.id=$1 AND s.status>=2`
 
 // enter begins a commit under the lease of a session; nil if it is not leased here.
 func (h *held) enter(id specialist.SessionID) *lease {
@@ -64,7 +70,7 @@ func (p *pending) queueWork(b *strings.Builder, c *session.Change) {
 	case !is && !was:
 		return
 	case !is:
-		b.WriteString(`, w AS (DELETE FROM work USING u WHERE work.session=u.id)`)
+		p.ends = true // endWork follows
 		return
 	}
 	after := wakeAfter(c.After)

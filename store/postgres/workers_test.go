@@ -233,7 +233,7 @@ func TestWorkers(t *testing.T) {
 	<-started
 	left := func() int { return ask[int](t, address, `SELECT count(*) FROM sessions WHERE status<2`) }
 	wait(t, "all sessions to end", func() bool {
-		for _, q := range must(s.Quarantined(t.Context(), 0)) {
+		for _, q := range must(s.Quarantined(t.Context(), specialist.SessionID{}, 0)) {
 			t.Logf("session %s was quarantined (%s)", q.Session, q.Reason)
 			if err := s.Free(t.Context(), q.Session); err != nil {
 				t.Fatal(err)

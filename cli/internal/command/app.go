@@ -32,6 +32,7 @@ type App struct {
 	GoesOn    fmt.Stringer           // the command that goes on with it after an interrupt; nil is that of a session
 	Hangup    atomic.Pointer[func()] // what SIGHUP does; nil ends the command
 	Commands  *cobra.Command         // the command line
+	End       func(why error)        // ends the command as a signal does, for a reason that is told; nil ends nothing
 	Watch     Watch
 	Beside    []Beside // of dialai serve
 

@@ -240,7 +240,14 @@ func (a *App) PostgresAddress() string {
 
 // OpenPostgres opens the store in a database of Postgres. Who starts sessions makes one if there is none.
 func (a *App) OpenPostgres(ctx context.Context, address string, does Access) (*postgres.Store, error) {
-	return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Existing: does != Starts})
+	return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Existing: does != Starts, TooOld: a.TooOld})
+}
+
+// TooOld ends the command since a store that it uses is for newer versions only. It does not block.
+func (a *App) TooOld(err error) {
+	if a.End != nil {
+		a.End(Fail(ExitTooOld, err))
+	}
 }
 
 // Present returns an error if there is no store at a path.

@@ -56,7 +56,7 @@ var ExitCodes = []struct {
 	{ExitStopped, "stopped by a guard or a limit"},
 	{ExitWaiting, "waiting for answers that come later, or for a timer"},
 	{ExitFinal, "ended in a final state other than the goal"},
-	{ExitTooOld, "a newer version has taken the store over: dialai serve has ended what it did"},
+	{ExitTooOld, "a newer version has taken the store over; what was under way was ended"},
 	{ExitInterrupted, "interrupted: Ctrl-C, SIGTERM or SIGHUP"},
 }
 
@@ -116,15 +116,23 @@ func ExitCode(ctx context.Context, err error) int {
 	var address *postgres.AddressError
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return ExitInterrupted
+		return ended(ctx)
 	case errors.As(err, &e):
 		return e.code
 	case errors.As(err, &invalid), errors.As(err, &address):
 		return ExitUsage
 	case ctx.Err() != nil:
-		return ExitInterrupted
+		return ended(ctx)
 	}
 	return ExitFailure
+}
+
+// ended is the code of a command whose context was ended: by a signal, or by [App.End].
+func ended(ctx context.Context) int {
+	if why, ok := errors.AsType[*ExitError](context.Cause(ctx)); ok {
+		return why.code
+	}
+	return ExitInterrupted
 }
 
 // PrintError prints an error and what to do about it.

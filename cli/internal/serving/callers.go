@@ -57,7 +57,7 @@ func (a *app) openControl(ctx context.Context, named string) (closableControl, e
 	case err != nil:
 		return nil, err
 	case address != "":
-		c, err := postgres.OpenControl(ctx, address, postgres.Options{})
+		c, err := postgres.OpenControl(ctx, address, postgres.Options{TooOld: a.TooOld})
 		if err != nil {
 			return nil, err // not a nil *postgres.Control
 		}

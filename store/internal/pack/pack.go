@@ -11,6 +11,7 @@
 package pack
 
 import (
+	"bytes"
 	_ "embed" // for dictionaries
 	"fmt"
 	"sync"
@@ -82,4 +83,20 @@ func Unpack(dst, stored []byte) ([]byte, error) {
 		return nil, err
 	}
 	return dictionary().Decode(dst[:cap(dst)], stored[1:])
+}
+
+// Restored returns the form of a record whose first byte was altered: the one in which right finds its events to be
+// right. It reports whether there is one. The record stays as it is.
+func Restored(stored []byte, right func(events []byte) bool) (form byte, ok bool) {
+	if len(stored) == 0 {
+		return 0, false
+	}
+	restored := bytes.Clone(stored)
+	for _, form := range []byte{plain, s2One} {
+		restored[0] = form
+		if events, err := Unpack(nil, restored); err == nil && right(events) {
+			return form, true
+		}
+	}
+	return 0, false
 }

@@ -106,6 +106,29 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+// TestRestored: the first byte of a record that was altered is found by what the record should be; nothing else is.
+func TestRestored(t *testing.T) {
+	events := []byte(`[` + strings.Repeat(`{"seq":1,"kind":"note"},`, 50) + `{}]`)
+	right := func(got []byte) bool { return bytes.Equal(got, events) }
+	packed := pack.Append(nil, events)
+	for want, stored := range map[byte][]byte{'[': bytes.Clone(events), 1: bytes.Clone(packed)} {
+		if stored[0] != want {
+			t.Fatalf("%q is stored as %x", want, stored)
+		}
+		stored[0] = 7
+		if form, ok := pack.Restored(stored, right); !ok || form != want || stored[0] != 7 {
+			t.Errorf("of %q is found %q (%v)", want, form, ok)
+		}
+		stored[9] ^= 1
+		if form, ok := pack.Restored(stored, right); ok {
+			t.Errorf("of what was altered elsewhere, too, is found %q", form)
+		}
+	}
+	if _, ok := pack.Restored(nil, right); ok {
+		t.Error("of nothing something is found")
+	}
+}
+
 // FuzzUnpack: whatever is stored, reading it ends, within bounds; what is packed comes back.
 func FuzzUnpack(f *testing.F) {
 	for i, r := range records(f) {

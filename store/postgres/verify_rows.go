@@ -1,0 +1,136 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/projection"
+)
+
+// What follows from logs, as it was collected when they were read (verify_session.go), is held against the
+// tables that have it.
+
+func (a *audit) checkLessons(ctx context.Context) error {
+	var place int64
+	var lesson []byte
+	n := 0
+	err := a.each(ctx, `SELECT place, lesson FROM lessons`, []any{&place, &lesson}, func() {
+		if want, ok := a.lessons[place]; !a.broken && (!ok || string(lesson) != want) {
+			a.differs(inRows, "lessons", 0, "the lesson at place %d is not what the logs say", place)
+		}
+		n++
+	})
+	a.count("lessons", n, len(a.lessons))
+	return err
+}
+
+// count compares how many rows there are with how many there should be.
+func (a *audit) count(table string, n, want int) {
+	if n != want && !a.broken {
+		a.differs(inRows, table, 0, "there are %d rows, the logs have %d", n, want)
+	}
+}
+
+func (a *audit) checkExemplars(ctx context.Context) error {
+	var place int64
+	var machine int
+	var text []byte
+	var got projection.Exemplar
+	n := 0
+	err := a.each(ctx, `SELECT place, machine, state, exemplar FROM exemplars`, []any{&place, &machine, &got.State, &text}, func() {
+		got.Machine, got.Text = a.machines[machine], string(text)
+		if want, ok := a.exemplars[place]; !a.broken && (!ok || got != want) {
+			a.differs(inRows, "exemplars", 0, "the one at place %d is not what the logs say", place)
+		}
+		n++
+	})
+	a.count("exemplars", n, len(a.exemplars))
+	return err
+}
+
+func (a *audit) checkAlignment(ctx context.Context) error {
+	want := map[projection.Alignment]bool{}
+	for name := range maps.Keys(a.tallies) {
+		for _, r := range projection.AlignmentOf(name, a.tallies[name]) {
+			want[r] = true
+		}
+	}
+	var machine, n int
+	var r projection.Alignment
+	err := a.each(ctx, `SELECT machine, specialist_id, state, matching, total, updated_at FROM alignment`, []any{&machine, &r.Specialist, &r.State, &r.Matching, &r.Total, &r.Updated}, func() {
+		if r.Machine = a.machines[machine]; !want[r] && !a.broken {
+			a.differs(inRows, r.Machine, 0, "alignment of %s is not what the logs say", r.Specialist)
+		}
+		n++
+	})
+	a.count("alignment", n, len(want))
+	return err
+}
+
+// checkMachines finds versions that are lower than what was committed: caches would take what is old for new.
+func (a *audit) checkMachines(ctx context.Context) error {
+	var id int
+	var trusted, roster int64
+	return a.each(ctx, `SELECT id, trust_version, roster_version FROM machines`, []any{&id, &trusted, &roster}, func() {
+		if trusted < a.learned[a.machines[id]] || roster != a.rosters[id] {
+			a.differs(inRows, a.machines[id], 0, "its versions are %d and %d, and %d records taught something and its roster is at event %d", trusted, roster, a.learned[a.machines[id]], a.rosters[id])
+		}
+	})
+}
+
+func (a *audit) checkAgentLogs(ctx context.Context) error {
+	heads, next := map[int64]session.Hash{}, map[int64]int64{}
+	var row, seq int64
+	var event, hash []byte
+	return a.each(ctx, `SELECT session, seq, event, hash FROM agent_log ORDER BY session, seq`, []any{&row, &seq, &event, &hash}, func() {
+		next[row]++
+		stream, kept := session.AgentStream(a.ids[row]), session.Hash{}
+		want := session.Chain(heads[row], stream, event)
+		if sum, listed := a.erasedAgents[row][seq]; listed {
+			if copy(kept[:], hash); sum != session.ErasedSum(kept, stream, event) {
+				a.differs(inAgentLog, a.ids[row], seq, "it was erased, and is not what was left")
+			}
+			want = kept
+		}
+		switch e, err := session.DecodeAgentEvent(event); {
+		case seq != next[row]:
+			a.differs(inAgentLog, a.ids[row], next[row], "it does not follow from the entry before: one was removed")
+		case string(hash) != string(want[:]):
+			a.differs(inAgentLog, a.ids[row], seq, "the hash of its entry is wrong: it was altered, or one before it removed")
+		case err != nil:
+			a.differs(inAgentLog, a.ids[row], seq, "%v", err)
+		case e.Seq != seq:
+			a.differs(inAgentLog, a.ids[row], seq, "it has the number %d", e.Seq)
+		}
+		copy(want[:], hash)
+		heads[row], next[row] = want, seq
+	})
+}
+
+// checkAudit holds what was left of erased entries of the audit of models to what events erased say.
+func (a *audit) checkAudit(ctx context.Context) error {
+	sums := maps.Clone(a.erasedAudit)
+	var id int64
+	var of string
+	var entry, hash []byte
+	err := a.each(ctx, `SELECT id, session_id, entry, hash FROM llm_audit WHERE hash IS NOT NULL ORDER BY id`, []any{&id, &of, &entry, &hash}, func() {
+		var kept session.Hash
+		copy(kept[:], hash)
+		if list := sums[of]; len(list) > 0 && list[0] == session.ErasedSum(kept, of, entry) {
+			sums[of] = list[1:]
+		} else {
+			a.differs(inAudit, "llm_audit", 0, "entry %d was erased, and is not what was left", id)
+		}
+	})
+	if err != nil || a.broken { // else a log that could not be read says what was erased
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(sums)) {
+		if len(sums[id]) > 0 {
+			a.differs(inAudit, "llm_audit", 0, "an entry of session %s was erased, and is as it was before, or gone", id)
+		}
+	}
+	return nil
+}
