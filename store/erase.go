@@ -84,17 +84,6 @@ func (e erasing) Look(ctx context.Context, o *EraseOptions) (l erase.Looked, err
 	if err != nil {
 		return l, translate(err)
 	}
-	var f erase.Family
-	var packed, buffer []byte
-	if err := each(scan(e.r.q.QueryContext(ctx, `SELECT s.id, s.session_id, s.status, l.events FROM sessions s CROSS JOIN log l ON l.session=s.id AND l.first=1 ORDER BY s.id`)).
-		into(&f.Row, &f.ID, &f.Status, &packed), func() error {
-		if buffer, err = f.Began(buffer, packed); err == nil {
-			l.All = append(l.All, f)
-		}
-		return err
-	}); err != nil {
-		return l, err
-	}
 	query, what := `SELECT session_id FROM sessions WHERE session_id=?`, o.Session.String()
 	if o.Subject != "" {
 		query, what = `SELECT session_id FROM sessions WHERE subject=?`, o.Subject
@@ -110,6 +99,20 @@ func (e erasing) Look(ctx context.Context, o *EraseOptions) (l erase.Looked, err
 	}
 	l.Archives, err = e.r.texts(ctx, `SELECT DISTINCT archive FROM archived ORDER BY archive`)
 	return l, err
+}
+
+// Families implements [erase.View].
+func (e erasing) Families(ctx context.Context, after erase.Family, n int) (page []erase.Family, err error) {
+	var f erase.Family
+	var packed, buffer []byte
+	err = each(scan(e.r.q.QueryContext(ctx, `SELECT s.id, s.session_id, s.status, l.events FROM sessions s CROSS JOIN log l ON l.session=s.id AND l.first=1 WHERE s.id>? ORDER BY s.id LIMIT ?`, after.Row, n)).
+		into(&f.Row, &f.ID, &f.Status, &packed), func() error {
+		if buffer, err = f.Began(buffer, packed); err == nil {
+			page = append(page, f)
+		}
+		return err
+	})
+	return page, err
 }
 
 // texts returns the texts that a query yields.

@@ -85,28 +85,18 @@ type erasing struct {
 	head []byte    // of the session that was read last
 }
 
+// seeing has do read by a transaction.
+func (e *erasing) seeing(ctx context.Context, do func(e *erasing) error) error {
+	return readingBy(ctx, e.conn, func(tx pgx.Tx) error { return do(&erasing{Store: e.Store, tx: tx}) })
+}
+
 // Look implements [erase.View].
 func (e *erasing) Look(ctx context.Context, o *store.EraseOptions) (l erase.Looked, err error) {
 	if e.tx == nil {
-		err = readingBy(ctx, e.conn, func(tx pgx.Tx) error {
-			l, err = (&erasing{Store: e.Store, tx: tx}).Look(ctx, o)
-			return err
-		})
+		err = e.seeing(ctx, func(e *erasing) (err error) { l, err = e.Look(ctx, o); return err })
 		return l, err
 	}
 	if err := mayMove(ctx, e.tx); err != nil {
-		return l, err
-	}
-	var f erase.Family
-	var status int16
-	var packed []byte
-	rows, _ := e.tx.Query(ctx, `SELECT s.id, s.session_id::text, s.status, l.events FROM sessions s JOIN log l ON l.session=s.id AND l.first=1 ORDER BY s.id`) // the error comes with the rows
-	if _, err := pgx.ForEachRow(rows, []any{&f.Row, &f.ID, &status, &packed}, func() error {
-		f.Status = session.Status(status).String()
-		_, err := f.Began(nil, packed)
-		l.All = append(l.All, f)
-		return err
-	}); err != nil {
 		return l, err
 	}
 	query, what := `SELECT session_id::text FROM sessions WHERE session_id=$1`, any([16]byte(o.Session))
@@ -124,6 +114,25 @@ func (e *erasing) Look(ctx context.Context, o *store.EraseOptions) (l erase.Look
 	}
 	l.Archives, err = texts(ctx, e.tx, `SELECT DISTINCT archive FROM archived ORDER BY archive`)
 	return l, err
+}
+
+// Families implements [erase.View].
+func (e *erasing) Families(ctx context.Context, after erase.Family, n int) (page []erase.Family, err error) {
+	if e.tx == nil {
+		err = e.seeing(ctx, func(e *erasing) (err error) { page, err = e.Families(ctx, after, n); return err })
+		return page, err
+	}
+	var f erase.Family
+	var status int16
+	var packed []byte
+	rows, _ := e.tx.Query(ctx, `SELECT s.id, s.session_id::text, s.status, l.events FROM sessions s JOIN log l ON l.session=s.id AND l.first=1 WHERE s.id>$1 ORDER BY s.id LIMIT $2`, after.Row, n) // the error comes with the rows
+	_, err = pgx.ForEachRow(rows, []any{&f.Row, &f.ID, &status, &packed}, func() error {
+		f.Status = session.Status(status).String()
+		_, err := f.Began(nil, packed)
+		page = append(page, f)
+		return err
+	})
+	return page, err
 }
 
 // texts returns the texts that a query yields.

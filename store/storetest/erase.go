@@ -100,7 +100,7 @@ func Speak(t testing.TB, s session.Store, forkEnded bool) (is Spoken) {
 // EraseOf returns options by which a session is erased.
 func EraseOf(id specialist.SessionID) erase.Options {
 	by := session.LocalActor("ann")
-	return erase.Options{Session: id, Note: "asked to", Actor: &by, At: specialist.Time(1) << 41, Programs: session.NewPrograms()}
+	return erase.Options{Session: id, Note: "asked to", Actor: &by, At: specialist.Time(1) << 41, Programs: session.NewPrograms(), Page: 1}
 }
 
 // ofSubject returns options by which all of a Spoken is erased.
