@@ -29,8 +29,9 @@ import (
 // and by which a store counts quotas, has a clock, and tells that a copy has taken its place;
 // and what a check of a store says of quotas, and that a newer version has written to a session;
 // and the inbox with the sessions that are quarantined; and those by which a session is driven from outside,
-// by whoever sends the asks that it records, and by which a program with another driver has its commands among ours.
-const maxNames = 1402
+// by whoever sends the asks that it records, and by which a program with another driver has its commands among ours;
+// and that by which an archive is erased in.
+const maxNames = 1403
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{

@@ -57,6 +57,8 @@ func TestEraseContract(t *testing.T) {
 			Rebuild: func(t *testing.T, s storetest.EraseStore) error {
 				return check(s.(*store.SQLite).Rebuild(t.Context(), session.NewPrograms(), store.RebuildOptions{}))
 			},
+			FoundIn: func(t *testing.T, words []string, path string) []string { return foundIn(t, words, path, path+"-wal") },
+			File:    archiveFile,
 			Reading: func(t *testing.T) func() {
 				db := openRaw(t, path)
 				conn, err := db.Conn(t.Context())

@@ -1,7 +1,10 @@
 package postgres_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -30,6 +33,8 @@ func TestErase(t *testing.T) {
 			Rebuild: func(t *testing.T, s storetest.EraseStore) error {
 				return whole(s.(*postgres.Store).Rebuild(t.Context(), session.NewPrograms(), nil))
 			},
+			FoundIn: foundIn,
+			File:    archiveFile,
 			Reading: func(t *testing.T) func() {
 				conn := connected(t, address)
 				if _, err := conn.Exec(t.Context(), `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM dialai.log`); err != nil {
@@ -87,6 +92,23 @@ func found(t testing.TB, address string, words []string) (list []string) {
 			if n > 0 {
 				list = append(list, word)
 				break
+			}
+		}
+	}
+	return list
+}
+
+// foundIn returns which words stand in the bytes of a file, or of its write-ahead log.
+func foundIn(t *testing.T, words []string, path string) (list []string) {
+	t.Helper()
+	for _, file := range []string{path, path + "-wal"} {
+		data, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		for _, word := range words {
+			if bytes.Contains(data, []byte(word)) {
+				list = append(list, word)
 			}
 		}
 	}

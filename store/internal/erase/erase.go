@@ -26,6 +26,7 @@ import (
 type Options struct {
 	Session  specialist.SessionID
 	Subject  string // the whole subject that sessions have now; "" for that of Session alone
+	Archive  string // path of a file to which sessions were archived, and in which they are erased, too; "" is none
 	Note     string // why; it is recorded, so it names nobody
 	Actor    *session.Actor
 	At       specialist.Time // now
@@ -53,9 +54,10 @@ type Session struct {
 	MachineName string `json:"machineName"`
 	Status      string `json:"status"`
 	ForkedFrom  string `json:"forkedFrom,omitempty"`
-	Records     int    `json:"records"`  // of its log that are other ones now
-	AgentLog    int    `json:"agentLog"` // entries
-	Audit       int    `json:"audit"`    // entries of the audit of models
+	Archive     string `json:"archive,omitempty"` // the file that it was archived to
+	Records     int    `json:"records"`           // of its log that are other ones now
+	AgentLog    int    `json:"agentLog"`          // entries
+	Audit       int    `json:"audit"`             // entries of the audit of models
 }
 
 // Errors of erasing.
@@ -219,7 +221,7 @@ func (e *erasing) one(ctx context.Context, s Store, f Family) error {
 // count adds what was erased to the report.
 func (e *erasing) count(done *Erasure) {
 	if !done.Nothing() {
-		e.report.Sessions = append(e.report.Sessions, Session{done.ID, done.Machine, done.Status, done.From, len(done.Records), len(done.Agents), len(done.Audit)})
+		e.report.Sessions = append(e.report.Sessions, Session{done.ID, done.Machine, done.Status, done.From, done.Archive, len(done.Records), len(done.Agents), len(done.Audit)})
 	}
 }
 
@@ -227,7 +229,9 @@ func (e *erasing) count(done *Erasure) {
 type Family struct {
 	Row        int64
 	ID, Status string
-	From       string // "" if it is no fork
+	From       string       // "" if it is no fork
+	First      session.Hash // of its first record
+	Archive    string       // path of the file that it was archived to; "" if the store itself has it
 }
 
 // Began fills in what the first record of a session, as it is stored, says that it was forked from. It returns the
@@ -280,9 +284,9 @@ func (e *erasing) plan(ctx context.Context, v View) ([]Family, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := map[string]bool{}
+	in, from := map[string]bool{}, map[string]string{}
 	for _, f := range plan {
-		in[f.ID] = true
+		in[f.ID], from[f.ID] = true, f.From
 	}
 	e.report.Origins, e.report.Archives = nil, l.Archives
 	for _, f := range plan {
@@ -293,7 +297,13 @@ func (e *erasing) plan(ctx context.Context, v View) ([]Family, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(plan, func(x, y Family) int { return int(y.Row - x.Row) }) // a fork begins later than what it goes on from
+	generation := func(f Family) (n int) {
+		for ; in[f.From] && n < len(plan); n++ {
+			f.From = from[f.From]
+		}
+		return n
+	}
+	slices.SortStableFunc(plan, func(x, y Family) int { return generation(y) - generation(x) })
 	return plan, nil
 }
 
