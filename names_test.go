@@ -30,8 +30,8 @@ import (
 // and what a check of a store says of quotas, and that a newer version has written to a session;
 // and the inbox with the sessions that are quarantined; and those by which a session is driven from outside,
 // by whoever sends the asks that it records, and by which a program with another driver has its commands among ours;
-// and that by which an archive is erased in.
-const maxNames = 1403
+// and that by which an archive is erased in, and those by which what a server remembers is copied.
+const maxNames = 1406
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
