@@ -30,8 +30,9 @@ import (
 // and what a check of a store says of quotas, and that a newer version has written to a session;
 // and the inbox with the sessions that are quarantined; and those by which a session is driven from outside,
 // by whoever sends the asks that it records, and by which a program with another driver has its commands among ours;
-// and that by which an archive is erased in, and those by which what a server remembers is copied.
-const maxNames = 1406
+// and that by which an archive is erased in, and those by which what a server remembers is copied;
+// and a suite of stores whose processes are killed.
+const maxNames = 1409
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -105,6 +106,9 @@ var offered = map[string]string{
 	"store/storetest.RunArchive":  "the tests of a store",
 	"store/storetest.RunControl":  "the tests of a store",
 	"store/storetest.RunErase":    "the tests of a store",
+	"store/storetest.Killed":      "the tests of a store",
+	"store/storetest.KilledDoes":  "the tests of a store",
+	"store/storetest.RunKilled":   "the tests of a store",
 	"store/storetest.Said":        "the tests of a store",
 	"store/storetest.Speak":       "the tests of a store",
 

@@ -72,9 +72,15 @@ func inArchive(o erase.Options, file string) erase.Options { o.Archive = file; r
 // testEraseArchived: sessions are erased in the archive, and what the store has kept of them, by the subject and by the id. Ended after
 // any step, each is erased or as it was, and another run finishes.
 func testEraseArchived(e *eraseBench) {
+	e.erasesArchived(ofSubject)
+	e.erasesArchived(nil)
+}
+
+// erasesArchived erases by options, nil is by the id.
+func (e *eraseBench) erasesArchived(by func() erase.Options) {
 	ended := errors.New("ended")
 	for stop := 1; ; stop++ {
-		if stop > 1 {
+		if stop > 1 || by == nil {
 			e.EraseMaker = e.maker(e.T)
 			e.store = e.Open(e.T)
 		}
@@ -90,9 +96,9 @@ func testEraseArchived(e *eraseBench) {
 		if _, err := e.store.Erase(e.ctx, EraseOf(is.ID)); !errors.As(err, new(*session.ArchivedError)) {
 			e.Errorf("erased without the archive: %v", err)
 		}
-		o := inArchive(ofSubject(), file)
-		if stop%2 == 0 {
-			o = inArchive(EraseOf(is.ID), file)
+		o := inArchive(EraseOf(is.ID), file)
+		if by != nil {
+			o = inArchive(by(), file)
 		}
 		may, err := e.store.Erasable(e.ctx, o)
 		e.ok(err)
