@@ -29,8 +29,10 @@ import (
 // and by which a store counts quotas, has a clock, and tells that a copy has taken its place;
 // and what a check of a store says of quotas, and that a newer version has written to a session;
 // and the inbox with the sessions that are quarantined; and those by which a session is driven from outside,
-// by whoever sends the asks that it records, and by which a program with another driver has its commands among ours.
-const maxNames = 1402
+// by whoever sends the asks that it records, and by which a program with another driver has its commands among ours;
+// and that by which an archive is erased in, and those by which what a server remembers is copied;
+// and a suite of stores whose processes are killed.
+const maxNames = 1409
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -104,6 +106,9 @@ var offered = map[string]string{
 	"store/storetest.RunArchive":  "the tests of a store",
 	"store/storetest.RunControl":  "the tests of a store",
 	"store/storetest.RunErase":    "the tests of a store",
+	"store/storetest.Killed":      "the tests of a store",
+	"store/storetest.KilledDoes":  "the tests of a store",
+	"store/storetest.RunKilled":   "the tests of a store",
 	"store/storetest.Said":        "the tests of a store",
 	"store/storetest.Speak":       "the tests of a store",
 

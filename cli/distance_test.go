@@ -45,6 +45,7 @@ var notAtServer = map[string]string{
 	"distance":     "it is about --server itself, and runs there already",
 	"gone":         "it is about the memory store, which ends with its process",
 	"erase":        "a store is erased where it is",
+	"newer":        "the file of a store is altered, which a server has open",
 	"graph_output": "it draws files only",
 	"guard_demo":   "it has no store",
 	"guards_lint":  "it reads files only",

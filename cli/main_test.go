@@ -139,7 +139,7 @@ func scripts() testscript.Params {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand, "model": startModel, "asked": asked, "stored": startStored, "named": startNamed, "server": serveScript,
+			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand, "model": startModel, "asked": asked, "stored": startStored, "named": startNamed, "server": serveScript, "newer": makeNewer,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "here" {

@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +18,7 @@ import (
 // copyLine is what a copy is as --json shows it.
 type copyLine struct {
 	store.Copy
-	Control string `json:"control,omitempty"`     // the copy of the control file
-	Left    string `json:"controlLeft,omitempty"` // the control file, if it was not copied
+	Control string `json:"control,omitempty"` // the copy of what a server remembers
 }
 
 // thawedLine is what a store is that can be written to again as --json shows it.
@@ -52,11 +48,13 @@ was recorded since is copied. For good it is --final: then whoever writes to the
 refused, and told where it went; what came last is copied. End dialai serve before. To
 use the store again after all, --thaw.
 
-A store is copied to one that is empty or does not exist. What a server remembers in a
-file beside the store (keys, receipts, webhooks, the audit log) is copied beside another
-file; a database has no place for it yet. Copying to or from a database with --final
-takes the role that owns its tables. In a file the records of registered specialists
-are numbered without leaving one out, so numbers from a database may be others there.`,
+A store is copied to one that is empty or does not exist, and so is what a server
+remembers (keys, receipts, webhooks, the audit log): in the file beside a store, or in
+the schema beside one in a database. It is read before the store is, and replaces what
+is there once the store is copied. Servers have to have the key by which secrets were
+sealed. Copying to or from a database with --final takes the role that owns its tables.
+In a file the records of registered specialists are numbered without leaving one out, so
+numbers from a database may be others there.`,
 		Example: `  dialai store copy dialai.db /new/dialai.db
   dialai store copy dialai.db postgres://dialai@db.example.com/decisions
   dialai store copy dialai.db postgres://dialai@db.example.com/decisions --resume --final`,
@@ -92,54 +90,51 @@ type storedCopy interface {
 	io.Closer
 }
 
-// openCopied opens the store that is copied, and returns the path of its file, "" for a database.
-func (a *app) openCopied(ctx context.Context, name string, does command.Access) (storedCopy, string, error) {
+// openCopied opens the store that is copied.
+func (a *app) openCopied(ctx context.Context, name string, does command.Access) (storedCopy, error) {
 	path, address, err := a.PlaceOf(name)
 	switch {
 	case err != nil:
-		return nil, "", err
+		return nil, err
 	case address != "":
-		s, err := a.OpenPostgres(ctx, address, does)
-		return s, "", err
+		return a.OpenPostgres(ctx, address, does)
 	case path == "":
-		return nil, "", command.Usage("the memory store holds nothing to copy; name a file or a database")
+		return nil, command.Usage("the memory store holds nothing to copy; name a file or a database")
 	}
 	if err := a.Present(path); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	s, err := a.OpenSQLite(ctx, path, does)
-	return s, path, err
+	return a.OpenSQLite(ctx, path, does)
 }
 
 // openCopy opens the store that another one is copied to, made if need be.
-func (a *app) openCopy(ctx context.Context, name string) (storedCopy, string, error) {
+func (a *app) openCopy(ctx context.Context, name string) (storedCopy, error) {
 	path, address, err := a.PlaceOf(name)
 	switch {
 	case err != nil:
-		return nil, "", err
+		return nil, err
 	case address != "":
-		s, err := postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Copy: true})
-		return s, "", err
+		return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Copy: true})
 	case path == "":
-		return nil, "", command.Usage("the memory store would be gone with this process; name a file or a database")
+		return nil, command.Usage("the memory store would be gone with this process; name a file or a database")
 	}
-	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{Observe: a.Watch.Transaction, Migrating: a.Migrating(), Copy: true})
-	return s, path, err
+	return store.OpenSQLite(ctx, path, store.SQLiteOptions{Observe: a.Watch.Transaction, Migrating: a.Migrating(), Copy: true})
 }
 
 func (a *app) copyStore(ctx context.Context, c storeCopying) (err error) {
-	from, fromPath, err := a.openCopied(ctx, c.from, command.AccessFor(c.final))
+	from, err := a.openCopied(ctx, c.from, command.AccessFor(c.final))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	to, toPath, err := a.openCopy(ctx, c.to)
+	to, err := a.openCopy(ctx, c.to)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 	done := copyLine{}
-	put, err := a.copyControl(ctx, &done, c, fromPath, toPath)
+	control, err := a.copyControl(ctx, c)
+	defer func() { err = errors.Join(err, control.close()) }()
 	if err != nil {
 		return err
 	}
@@ -147,7 +142,7 @@ func (a *app) copyStore(ctx context.Context, c storeCopying) (err error) {
 	done.Copy, err = store.CopyStore(ctx, from, to, store.CopyOptions{Resume: c.resume, Final: c.final, Programs: session.NewPrograms(), Told: m.Of})
 	m.Stop()
 	if err == nil {
-		err = put()
+		done.Control, err = control.put(ctx)
 	}
 	switch {
 	case errors.Is(err, store.ErrFull):
@@ -167,11 +162,8 @@ func (a *app) copyStore(ctx context.Context, c storeCopying) (err error) {
 // copyDone says what was copied.
 func (a *app) copyDone(done copyLine) error {
 	fmt.Fprintf(a.Out, "%s has %s with %s\n", done.To, render.Plural(int(done.Sessions), "session"), render.Plural(int(done.Records), "record"))
-	switch {
-	case done.Control != "":
+	if done.Control != "" {
 		fmt.Fprintf(a.Out, "What a server remembers was copied to %s\n", done.Control)
-	case done.Left != "":
-		fmt.Fprintf(a.Out, "What a server remembers in %s was not copied: a database has no place for it yet\n", done.Left)
 	}
 	var err error
 	if done.Frozen {
@@ -182,41 +174,9 @@ func (a *app) copyDone(done copyLine) error {
 	return err
 }
 
-// copyControl copies the control file beside a store, before that, so that no cursor in it is ahead of the
-// store. put gives the copy its name.
-func (a *app) copyControl(ctx context.Context, done *copyLine, c storeCopying, from, to string) (put func() error, err error) {
-	put = func() error { return nil }
-	if from == "" || to != "" && store.ControlPath(from) == store.ControlPath(to) {
-		return put, nil
-	}
-	path := cmp.Or(c.control, store.ControlPath(from))
-	if to == "" {
-		if _, err := os.Stat(path); err == nil {
-			done.Left = path
-		}
-		return put, nil
-	}
-	beside := store.ControlPath(to)
-	fresh := beside + ".copying"
-	if _, err := os.Lstat(beside); err == nil && !c.resume {
-		return put, command.Hinted(fmt.Errorf("%s is there already, and is not written over", beside), "name another file, or remove it")
-	}
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) { // of one that was interrupted
-		return put, err
-	}
-	found, err := a.withControl(ctx, path, func(control *store.Control) error { return control.Backup(ctx, fresh, nil) })
-	if err != nil || !found {
-		return put, err
-	}
-	return func() error {
-		done.Control = beside
-		return os.Rename(fresh, beside)
-	}, nil
-}
-
 // thaw has a store written to again.
 func (a *app) thaw(ctx context.Context, name string) (err error) {
-	s, _, err := a.openCopied(ctx, name, command.Writes)
+	s, err := a.openCopied(ctx, name, command.Writes)
 	if err != nil {
 		return err
 	}

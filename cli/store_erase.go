@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,10 +18,10 @@ import (
 )
 
 func (a *app) storeEraseCommand() *cobra.Command {
-	var id, subject, note string
+	var id, subject, note, archive string
 	var dry bool
 	cmd := &cobra.Command{
-		Use: "erase (--session <id> | --subject <text>) --note <why>", Short: "Take what was said out of sessions that have ended",
+		Use: "erase (--session <id> | --subject <text>) --note <why> [--archive <file>]", Short: "Take what was said out of sessions that have ended",
 		Long: `Take the payloads out of a session that has ended, or out of all with a subject, and out
 of all forks of them: every text and every value that persons, models and programs have
 given, the subject, the exemplars made of them, the audit of models, what agents have
@@ -32,12 +33,17 @@ What happened stays: states, times, costs, who decided, and all that was learned
 of records stay too, and an event says what each is now, so dialai store verify goes on
 proving the store. Nothing goes on from an erased session.
 
+Sessions that were archived are erased with --archive, one archive at a time, together
+with what the store has kept of them. What the file has of sessions that the store still
+has, since archiving was interrupted, is removed from the file.
+
 If one of the sessions lives, nothing is changed. Each session is one transaction; then
 a file is written anew, which needs as much room on the disk again, and a database
 vacuumed, as the role that owns its tables. Interrupted, it is run again, and finishes.
 What is out of reach is printed.`,
 		Example: `  dialai store erase --subject "Claim 4711" --note "request 12 of 2026" --dry-run
-  dialai store erase --session 3f2a --note "request 12 of 2026"`,
+  dialai store erase --session 3f2a --note "request 12 of 2026"
+  dialai store erase --subject "Claim 4711" --note "request 12 of 2026" --archive /archive/2026.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -48,16 +54,29 @@ What is out of reach is printed.`,
 			case strings.TrimSpace(note) == "":
 				return command.Hinted(command.Usage("nothing says why"), "give --note; it stays, so name nobody in it")
 			}
+			if archive != "" {
+				path, err := filepath.Abs(archive)
+				if err != nil {
+					return err
+				}
+				archive = path
+			}
 			access := command.Writes
 			if dry {
 				access = command.Reads
 			}
-			o := store.EraseOptions{Subject: subject, Note: note, Actor: command.LocalActor(), At: command.Now(), Programs: session.NewPrograms()}
+			o := store.EraseOptions{Subject: subject, Archive: archive, Note: note, Actor: command.LocalActor(), At: command.Now(), Programs: session.NewPrograms()}
 			do := func(ctx context.Context, s eraser) error {
 				if id != "" {
 					var err error
 					if o.Session, err = command.FindID(ctx, s.List, id); err != nil {
-						return cmp.Or(s.Archived(ctx, strings.ToLower(id)), err)
+						is, archived := errors.AsType[*session.ArchivedError](s.Archived(ctx, strings.ToLower(id)))
+						if !archived || archive == "" {
+							return cmp.Or(s.Archived(ctx, strings.ToLower(id)), err)
+						}
+						if o.Session, err = session.ParseID(is.ID); err != nil {
+							return err
+						}
 					}
 				}
 				return a.erase(ctx, s, o, dry)
@@ -71,6 +90,7 @@ What is out of reach is printed.`,
 	f := cmd.Flags()
 	f.StringVar(&id, "session", "", "the session of this `id`, or its first characters")
 	f.StringVar(&subject, "subject", "", "all sessions that have this whole `text` as their subject now")
+	f.StringVar(&archive, "archive", "", "also in this `file`, to which sessions of the store were archived")
 	f.StringVar(&note, "note", "", "`why`, for the record")
 	f.BoolVar(&dry, "dry-run", false, "say what would be erased, and change nothing")
 	return cmd
@@ -92,6 +112,7 @@ func (a *app) erase(ctx context.Context, s eraser, o store.EraseOptions, dry boo
 		done, err = s.Erase(ctx, o)
 	}
 	_, live := errors.AsType[*store.EraseLiveError](err)
+	_, archived := errors.AsType[*session.ArchivedError](err)
 	switch {
 	case live:
 		return command.Hinted(err, "cancel it, or wait until it has ended")
@@ -100,7 +121,11 @@ func (a *app) erase(ctx context.Context, s eraser, o store.EraseOptions, dry boo
 	case errors.Is(err, store.ErrStillRead):
 		return command.Hinted(err, "run the command again, when no other has the store open, or a transaction, if need be")
 	case errors.Is(err, store.ErrEraseArchive):
-		return command.Hinted(err, "sessions that were archived cannot be erased yet")
+		return command.Hinted(err, "name that store, and this file with --archive")
+	case errors.Is(err, store.ErrNoArchive):
+		return command.Hinted(err, "name a file that dialai store archive has made of the store")
+	case archived:
+		return command.Hinted(err, "erase it there, too: name the file with --archive")
 	case err != nil:
 		return err
 	case a.Flags.JSON:
@@ -125,6 +150,9 @@ func (a *app) erased(done store.Erased, dry bool) error {
 		fmt.Fprintf(&b, "%s session %s (%s", word, one.SessionID, one.MachineName)
 		if one.ForkedFrom != "" {
 			fmt.Fprintf(&b, ", forked from %s", one.ForkedFrom)
+		}
+		if one.Archive != "" {
+			fmt.Fprintf(&b, ", in the archive %s", one.Archive)
 		}
 		fmt.Fprintf(&b, "): %s, %s of agents, %s of the audit of models\n", render.Plural(one.Records, "record"), entries(one.AgentLog), entries(one.Audit))
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -52,4 +53,16 @@ func startNamed(ts *testscript.TestScript, neg bool, args []string) {
 		_, err = r.Start(context.Background(), m, runner.StartOptions{ID: id, Defaults: true})
 		ts.Check(err)
 	}
+}
+
+// makeNewer has a newer version of the program have migrated a file.
+func makeNewer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: newer FILE")
+	}
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer func() { ts.Check(db.Close()) }()
+	_, err = db.Exec(`INSERT INTO goose_db_version (version_id, is_applied, tstamp) VALUES (9999, 1, '')`)
+	ts.Check(err)
 }

@@ -3,7 +3,9 @@ package server_test
 import (
 	"context"
 	"errors"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -91,12 +93,42 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
+// TestUnreadable: to whoever may not see a session that cannot be read, because it is damaged or a newer version has written to it,
+// it is one that never was; whoever may see it is told.
+func TestUnreadable(t *testing.T) {
+	kept := &newerStore{Store: store.NewMemory()}
+	d := newDesk(t, deskOptions{store: kept, drives: true})
+	at := "/v1/sessions/" + d.start(reviewed).SessionID
+	never := "/v1/sessions/" + specialist.SessionID{6: 0x40, 8: 0x80, 15: 1}.String()
+	stranger, viewer := d.key(control.Grant{Role: "viewer", Machines: []string{"others"}}), d.key(control.Grant{Role: "viewer", Machines: []string{"claims"}})
+	kept.newer.Store(true)
+	for what, code := range map[string]string{"newer": "newer_version", "damaged": "store_damaged"} {
+		kept.damaged.Store(what == "damaged")
+		status := map[string]int{"newer": 503, "damaged": 500}[what]
+		if r := d.wantAs(viewer, status, "GET", at, ""); r.code() != code {
+			t.Errorf("%s: whoever may see it is told %s", what, r.body)
+		}
+		unknown := strings.ReplaceAll(string(d.wantAs(stranger, 404, "GET", never, "").body), path.Base(never), path.Base(at))
+		if r := d.wantAs(stranger, 404, "GET", at, ""); timeless(string(r.body)) != timeless(unknown) {
+			t.Errorf("%s: whoever may not see it is told %s, and of one that never was %s", what, r.body, unknown)
+		}
+	}
+}
+
+// timeless returns a problem without the id of its request.
+func timeless(problem string) string {
+	return regexp.MustCompile(`,?"(requestId|instance)":"[^"]*"`).ReplaceAllString(problem, "")
+}
+
 type newerStore struct {
 	session.Store
-	newer atomic.Bool
+	newer, damaged atomic.Bool
 }
 
 func (s *newerStore) Load(ctx context.Context, p *session.Programs, id specialist.SessionID) (*session.Session, error) {
+	if s.damaged.Load() {
+		return nil, session.Corrupt("the log of session "+id.String(), errors.New("it ends before it begins"))
+	}
 	if s.newer.Load() {
 		return nil, session.Corrupt("the log of session "+id.String(), &session.NewerError{Has: "event 3"})
 	}

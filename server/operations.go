@@ -172,7 +172,7 @@ func (s *Server) session(ctx context.Context, p *Principal, id string, do permis
 	at, err := tenantOf(ctx).Runner.Session(ctx, key)
 	archived, _ := errors.AsType[*session.ArchivedError](err)
 	switch {
-	case archived != nil && !p.may(mayRead, archived.MachineName):
+	case archived != nil && !p.may(mayRead, archived.MachineName), unread(err) && !mayKnow(ctx, p, id):
 		return nil, unknown
 	case err != nil:
 		return nil, err
@@ -182,6 +182,19 @@ func (s *Server) session(ctx context.Context, p *Principal, id string, do permis
 		return nil, mayNot(p, do, at.Machine().Name())
 	}
 	return at, nil
+}
+
+// unread reports whether an error says that a session is there, and cannot be read: it is damaged, or of a newer version.
+func unread(err error) bool { return errors.As(err, new(*session.CorruptError)) }
+
+// mayKnow reports whether the caller may be told that there is a session of a full id, which cannot be read itself: what lists say of
+// it names its machine.
+func mayKnow(ctx context.Context, p *Principal, id string) bool {
+	list, err := tenantOf(ctx).Runner.Sessions(ctx, session.ListQuery{ID: strings.ToLower(id), Limit: 1})
+	if err != nil || len(list) == 0 {
+		return p.everywhere(mayRead)
+	}
+	return p.may(mayRead, list[0].MachineName)
 }
 
 // holds returns what a write asks of the session that it changes, nil if nothing.

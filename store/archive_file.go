@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"os"
 	"slices"
 
 	"github.com/dialai/dialai/session"
@@ -58,6 +59,25 @@ func openArchive(ctx context.Context, path, of string, secret []byte) (*ArchiveF
 		return nil, errors.Join(translate(err), a.Close())
 	}
 	return &ArchiveFile{s: a}, nil
+}
+
+// existingArchive opens an archive that is there.
+func existingArchive(ctx context.Context, path, of string, secret []byte, readOnly bool) (*ArchiveFile, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, &OpenError{path, err}
+	}
+	s, err := OpenSQLite(ctx, path, SQLiteOptions{ReadOnly: readOnly})
+	if err != nil {
+		return nil, err
+	}
+	is, err := s.reader().identity(ctx)
+	if sum := sha256.Sum256(append([]byte(of), secret...)); err == nil && string(is.ArchiveOf) != string(sum[:]) {
+		err = &OpenError{path, ErrNoArchive}
+	}
+	if err != nil {
+		return nil, errors.Join(translate(err), s.Close())
+	}
+	return &ArchiveFile{s: s}, nil
 }
 
 // Close closes the file.

@@ -66,14 +66,24 @@ func ended(t *testing.T) (a *aStore, last map[specialist.SessionID]string) {
 	return a, last
 }
 
+// whole returns what is wrong with a store of which a report was made.
+func whole(report store.Report, err error) error {
+	if err == nil && report.Difference != nil {
+		err = report.Difference
+	}
+	return err
+}
+
+var archiveFile = storetest.ArchiveFile(func(t *testing.T, path string) (session.Store, func() error, func() error) {
+	s, err := store.OpenSQLite(t.Context(), path, store.SQLiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, func() error { return whole(s.Verify(t.Context(), session.NewPrograms())) }, s.Close
+})
+
 // TestArchiveContract holds a file to the suite of archiving.
 func TestArchiveContract(t *testing.T) {
-	check := func(report store.Report, err error) error {
-		if err == nil && report.Difference != nil {
-			err = report.Difference
-		}
-		return err
-	}
 	open := func(t *testing.T, path string) *store.SQLite {
 		t.Helper()
 		s, err := store.OpenSQLite(t.Context(), path, store.SQLiteOptions{})
@@ -91,15 +101,12 @@ func TestArchiveContract(t *testing.T) {
 				return s
 			},
 			Verify: func(t *testing.T, s storetest.ArchiveStore) error {
-				return check(s.(*store.SQLite).Verify(t.Context(), session.NewPrograms()))
+				return whole(s.(*store.SQLite).Verify(t.Context(), session.NewPrograms()))
 			},
 			Rebuild: func(t *testing.T, s storetest.ArchiveStore) error {
-				return check(s.(*store.SQLite).Rebuild(t.Context(), session.NewPrograms(), store.RebuildOptions{}))
+				return whole(s.(*store.SQLite).Rebuild(t.Context(), session.NewPrograms(), store.RebuildOptions{}))
 			},
-			File: storetest.ArchiveFile(func(t *testing.T, path string) (session.Store, func() error, func() error) {
-				s := open(t, path)
-				return s, func() error { return check(s.Verify(t.Context(), session.NewPrograms())) }, s.Close
-			}),
+			File: archiveFile,
 		}
 	})
 }

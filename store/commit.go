@@ -52,7 +52,7 @@ func (st *statements) prepare(p *preparer) {
 		` ON CONFLICT DO UPDATE SET matching=matching+excluded.matching, total=total+excluded.total, updated_at=max(updated_at, excluded.updated_at)`)
 	p.hot(&st.insertExemplar, insert("exemplars", projection.ExemplarColumns))
 	p.prepare(&st.retract, `UPDATE exemplars SET exemplar='' WHERE machine=? AND instr(exemplar, ?)=1`)
-	p.hot(&st.insertLesson, `INSERT INTO lessons (id, lesson) VALUES (?,?)`)
+	p.hot(&st.insertLesson, `INSERT INTO lessons (id, lesson, at) VALUES (?,?,?)`)
 	p.hot(&st.bumpTrust, `UPDATE machines SET trust_version=trust_version+1 WHERE id=?`)
 	p.prepare(&st.rosterHead, `SELECT first, hash FROM roster_log WHERE machine=? ORDER BY id DESC LIMIT 1`)
 	p.prepare(&st.auditHead, `SELECT hash FROM llm_audit ORDER BY id DESC LIMIT 1`)
@@ -199,7 +199,7 @@ func (p *pending) write(ctx context.Context, st *statements) error {
 	if err == nil && p.Lesson != nil {
 		var id int64
 		if id, err = logged.LastInsertId(); err == nil {
-			_, err = st.insertLesson.exec(id, text(p.Lesson))
+			_, err = st.insertLesson.exec(id, text(p.Lesson), int64(p.Record.At))
 		}
 	}
 	if err == nil && p.Learned {

@@ -43,8 +43,13 @@ func (s *SQLite) Erasable(ctx context.Context, o EraseOptions) (Erased, error) {
 		return Erased{}, translate(err)
 	}
 	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
-	e := erasing{s, reader{conn}}
-	return erase.Erasable(ctx, e, o, func(ctx context.Context, ids []string) (int64, error) { return e.remembered(ctx, false, ids) })
+	e := erasing{SQLite: s, r: reader{conn}}
+	v, done, err := e.with(ctx, o, true)
+	if err != nil {
+		return Erased{}, err
+	}
+	defer done()
+	return erase.Erasable(ctx, v, o, func(ctx context.Context, ids []string) (int64, error) { return e.remembered(ctx, false, ids) })
 }
 
 // Erase takes payloads out of ended sessions, while others read and write the store. Interrupted, it can be
@@ -63,13 +68,19 @@ func (s *SQLite) Erase(ctx context.Context, o EraseOptions) (done Erased, err er
 		return done, ErrArchiving
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	return erase.Run(ctx, erasing{s, s.reader()}, o)
+	v, closed, err := erasing{SQLite: s, r: s.reader()}.with(ctx, o, false)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, closed()) }()
+	return erase.Run(ctx, v, o)
 }
 
 // An erasing is a file in which sessions are erased, as a connection sees it.
 type erasing struct {
 	*SQLite
-	r reader
+	r       reader
+	archive *erase.Options // by which sessions are erased in an archive; nil if it is none
 }
 
 // Look implements [erase.View].
@@ -78,22 +89,11 @@ func (e erasing) Look(ctx context.Context, o *EraseOptions) (l erase.Looked, err
 		return l, err
 	}
 	is, err := e.r.identity(ctx)
-	if err == nil && is.ArchiveOf != nil {
+	if err == nil && is.ArchiveOf != nil && e.archive == nil {
 		err = &OpenError{e.path, ErrEraseArchive}
 	}
 	if err != nil {
 		return l, translate(err)
-	}
-	var f erase.Family
-	var packed, buffer []byte
-	if err := each(scan(e.r.q.QueryContext(ctx, `SELECT s.id, s.session_id, s.status, l.events FROM sessions s CROSS JOIN log l ON l.session=s.id AND l.first=1 ORDER BY s.id`)).
-		into(&f.Row, &f.ID, &f.Status, &packed), func() error {
-		if buffer, err = f.Began(buffer, packed); err == nil {
-			l.All = append(l.All, f)
-		}
-		return err
-	}); err != nil {
-		return l, err
 	}
 	query, what := `SELECT session_id FROM sessions WHERE session_id=?`, o.Session.String()
 	if o.Subject != "" {
@@ -110,6 +110,21 @@ func (e erasing) Look(ctx context.Context, o *EraseOptions) (l erase.Looked, err
 	}
 	l.Archives, err = e.r.texts(ctx, `SELECT DISTINCT archive FROM archived ORDER BY archive`)
 	return l, err
+}
+
+// Families implements [erase.View].
+func (e erasing) Families(ctx context.Context, after erase.Family, n int) (page []erase.Family, err error) {
+	var f erase.Family
+	var packed, buffer, hash []byte
+	err = each(scan(e.r.q.QueryContext(ctx, `SELECT s.id, s.session_id, s.status, l.events, l.hash FROM sessions s CROSS JOIN log l ON l.session=s.id AND l.first=1 WHERE s.id>? ORDER BY s.id LIMIT ?`, after.Row, n)).
+		into(&f.Row, &f.ID, &f.Status, &packed, &hash), func() error {
+		copy(f.First[:], hash)
+		if buffer, err = f.Began(buffer, packed); err == nil {
+			page = append(page, f)
+		}
+		return err
+	})
+	return page, err
 }
 
 // texts returns the texts that a query yields.
@@ -140,9 +155,14 @@ func (e erasing) Stored(ctx context.Context, f erase.Family) (*erase.Stored, err
 		s.Log = append(s.Log, r)
 	}
 	s.Agents = e.rows(ctx, `SELECT id, seq, event, NULL, hash FROM agent_log WHERE session=? ORDER BY seq`, f.Row)
-	s.Audit = e.rows(ctx, `SELECT a.id, 0, a.entry, (SELECT hash FROM llm_audit p WHERE p.id<a.id ORDER BY p.id DESC LIMIT 1), a.hash
-		FROM llm_audit a WHERE a.session_id=? ORDER BY a.id`, f.ID)
+	s.Audit = e.audit(ctx, f.ID)
 	return s, nil
+}
+
+// audit yields the entries of a session in the audit of models.
+func (e erasing) audit(ctx context.Context, id string) iter.Seq2[erase.Row, error] {
+	return e.rows(ctx, `SELECT a.id, 0, a.entry, (SELECT hash FROM llm_audit p WHERE p.id<a.id ORDER BY p.id DESC LIMIT 1), a.hash
+		FROM llm_audit a WHERE a.session_id=? ORDER BY a.id`, id)
 }
 
 // rows yields rows as they are stored. One is valid until the next one.
@@ -171,7 +191,7 @@ func (e erasing) Write(ctx context.Context, f erase.Family, prepare func(erase.V
 			if err := (reader{conn}).frozen(ctx); err != nil {
 				return err
 			}
-			x, err := prepare(erasing{e.SQLite, reader{conn}})
+			x, err := prepare(erasing{e.SQLite, reader{conn}, e.archive})
 			if err != nil || x.Nothing() {
 				return err
 			}
@@ -215,7 +235,8 @@ func (e erasing) write(ctx context.Context, conn *sql.Conn, x *erase.Erasure) (e
 	for _, r := range x.Audit {
 		exec(`UPDATE llm_audit SET entry=? WHERE id=?`, string(r.Now), r.Place)
 	}
-	exec(insert("log", projection.LogColumns), x.Row, x.Last.First, nil, int64(x.At), packed(x.Last.Events), x.Last.Hash[:])
+	place, err := e.behind(ctx, conn)
+	exec(insert("log", append([]string{"id"}, projection.LogColumns...)), place, x.Row, x.Last.First, nil, int64(x.At), packed(x.Last.Events), x.Last.Hash[:])
 	head := x.Last.Hash[:]
 	fields := projection.Values(x.Session.Fields(nil, &machine, &head))
 	exec(`UPDATE sessions SET `+strings.Join(projection.SessionColumns, "=?, ")+`=? WHERE id=?`, append(fields, x.Row)...)

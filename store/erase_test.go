@@ -34,50 +34,56 @@ func eraseOf(id specialist.SessionID) store.EraseOptions { return storetest.Eras
 // TestEraseContract holds a file to the suite of erasing.
 func TestEraseContract(t *testing.T) {
 	storetest.RunErase(t, func(t *testing.T) storetest.EraseMaker {
-		path := filepath.Join(t.TempDir(), "dialai.db")
-		check := func(report store.Report, err error) error {
-			if err == nil && report.Difference != nil {
-				err = report.Difference
-			}
-			return err
-		}
-		return storetest.EraseMaker{
-			Open: func(t *testing.T) storetest.EraseStore {
-				s, err := store.OpenSQLite(t.Context(), path, store.SQLiteOptions{Plain: true, BusyTimeout: 100 * time.Millisecond})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { s.Close() })
-				return s
-			},
-			Found: func(t *testing.T, words []string) []string { return foundIn(t, words, path, path+"-wal") },
-			Verify: func(t *testing.T, s storetest.EraseStore) error {
-				return check(s.(*store.SQLite).Verify(t.Context(), session.NewPrograms()))
-			},
-			Rebuild: func(t *testing.T, s storetest.EraseStore) error {
-				return check(s.(*store.SQLite).Rebuild(t.Context(), session.NewPrograms(), store.RebuildOptions{}))
-			},
-			Reading: func(t *testing.T) func() {
-				db := openRaw(t, path)
-				conn, err := db.Conn(t.Context())
-				if err == nil {
-					_, err = conn.ExecContext(t.Context(), `BEGIN`)
-				}
-				var n int
-				if err == nil {
-					err = conn.QueryRowContext(t.Context(), `SELECT count(*) FROM log`).Scan(&n)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				return func() {
-					if err := errors.Join(conn.Close(), db.Close()); err != nil {
-						t.Error(err)
-					}
-				}
-			},
-		}
+		return eraseMaker(filepath.Join(t.TempDir(), "dialai.db"))
 	})
+}
+
+// eraseMaker returns stores in a file in which sessions are erased.
+func eraseMaker(path string) storetest.EraseMaker {
+	check := func(report store.Report, err error) error {
+		if err == nil && report.Difference != nil {
+			err = report.Difference
+		}
+		return err
+	}
+	return storetest.EraseMaker{
+		Open: func(t *testing.T) storetest.EraseStore {
+			s, err := store.OpenSQLite(t.Context(), path, store.SQLiteOptions{Plain: true, BusyTimeout: 100 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
+		},
+		Found: func(t *testing.T, words []string) []string { return foundIn(t, words, path, path+"-wal") },
+		Verify: func(t *testing.T, s storetest.EraseStore) error {
+			return check(s.(*store.SQLite).Verify(t.Context(), session.NewPrograms()))
+		},
+		Rebuild: func(t *testing.T, s storetest.EraseStore) error {
+			return check(s.(*store.SQLite).Rebuild(t.Context(), session.NewPrograms(), store.RebuildOptions{}))
+		},
+		FoundIn: func(t *testing.T, words []string, path string) []string { return foundIn(t, words, path, path+"-wal") },
+		File:    archiveFile,
+		Reading: func(t *testing.T) func() {
+			db := openRaw(t, path)
+			conn, err := db.Conn(t.Context())
+			if err == nil {
+				_, err = conn.ExecContext(t.Context(), `BEGIN`)
+			}
+			var n int
+			if err == nil {
+				err = conn.QueryRowContext(t.Context(), `SELECT count(*) FROM log`).Scan(&n)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if err := errors.Join(conn.Close(), db.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	}
 }
 
 // foundIn returns which words stand in the bytes of files.

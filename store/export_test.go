@@ -183,7 +183,7 @@ func (s *SQLite) InsertLessons(n int, lesson func(i int) trust.Lesson) error {
 			x := lesson(i)
 			text, err := x.Encode()
 			if err == nil {
-				_, err = s.stmts.insertLesson.exec(int64(i)+1, string(text))
+				_, err = s.stmts.insertLesson.exec(int64(i)+1, string(text), int64(1))
 			}
 			if err != nil {
 				return err

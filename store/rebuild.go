@@ -185,7 +185,7 @@ func (b *rebuild) all() {
 		b.insert("exemplars", int64(i)+1, projection.ExemplarColumns, e.Fields(nil, &machine)...)
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.a.lessons)) {
-		b.insert("lessons", id, []string{"lesson"}, b.a.lessons[id])
+		b.insert("lessons", id, []string{"lesson", "at"}, b.a.lessons[id], int64(b.a.lessonTimes[id]))
 	}
 }
 

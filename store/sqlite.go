@@ -81,7 +81,7 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 		s.records, err = s.read.PrepareContext(ctx, recordsQuery)
 	}
 	if err == nil {
-		s.lessons, err = s.read.PrepareContext(ctx, `SELECT id, lesson, coalesce((SELECT at FROM log WHERE log.id=lessons.id), 0) FROM lessons WHERE id>? ORDER BY id`)
+		s.lessons, err = s.read.PrepareContext(ctx, `SELECT id, lesson, at FROM lessons WHERE id>? ORDER BY id`)
 	}
 	if err == nil {
 		s.snapshot, err = s.read.PrepareContext(ctx, keptSnapshot)

@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store/internal/projection"
 	"github.com/dialai/dialai/store/internal/snapshots"
 )
@@ -205,7 +206,8 @@ type audit struct {
 	tallies     map[string]*trust.Book      // by machine name
 	learned     map[string]int64            // records that taught something, by machine name
 	exemplars   []placedExemplar
-	lessons     map[int64]string // by log row, as they are stored
+	lessons     map[int64]string          // by log row, as they are stored
+	lessonTimes map[int64]specialist.Time // when their records were written
 	// What the logs say of entries out of which payloads were taken.
 	erasedAudit  map[string][]string        // sums in their order, by session
 	erasedAgents map[int64]map[int64]string // sums by seq, by sessions.id
@@ -231,7 +233,7 @@ func newAudit(r reader, programs *session.Programs, tails bool) *audit {
 	return &audit{
 		reader: r, programs: programs, tails: tails, found: map[Kind]*Difference{}, definitions: map[string]storedDefinition{},
 		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]foldedSession{}, taken: map[int64]string{}, began: map[int64]int64{},
-		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, lessons: map[int64]string{}, beside: map[int64]beside{},
+		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, lessons: map[int64]string{}, lessonTimes: map[int64]specialist.Time{}, beside: map[int64]beside{},
 		erasedAudit: map[string][]string{}, erasedAgents: map[int64]map[int64]string{},
 		progress: func(int64, int64) {},
 	}

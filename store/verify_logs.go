@@ -386,7 +386,7 @@ func (a *audit) teach(name, sessionID string, t *projection.Taught) {
 		a.erasedAudit[sessionID] = append(a.erasedAudit[sessionID], t.Erased...)
 	}
 	if t.Lesson != nil {
-		a.lessons[t.Place] = string(t.Lesson)
+		a.lessons[t.Place], a.lessonTimes[t.Place] = string(t.Lesson), t.At
 	}
 	if t.Counts {
 		a.learned[name]++

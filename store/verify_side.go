@@ -70,6 +70,10 @@ func (a *audit) checkAudit(ctx context.Context) error {
 	if err != nil || a.damaged() { // else a log that could not be read says what was erased
 		return err
 	}
+	is, err := a.identity(ctx)
+	if err != nil || is.ArchiveOf != nil { // the audit of its sessions stays where they were archived
+		return err
+	}
 	for _, id := range slices.Sorted(maps.Keys(erased)) {
 		if len(erased[id]) > 0 {
 			return differs(inAudit, "llm_audit", "an entry of session %s was erased, and is as it was before, or gone", id)

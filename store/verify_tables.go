@@ -146,10 +146,10 @@ func (a *audit) compareExemplars(ctx context.Context) error {
 // compareLessons holds what the ledger is made of against the logs.
 func (a *audit) compareLessons(ctx context.Context) error {
 	n := 0
-	var id int64
+	var id, at int64
 	var stored string
-	err := each(a.all(ctx, "lessons", []string{"lesson"}, []any{&id, &stored}), func() error {
-		if want, known := a.lessons[id]; !known || stored != want {
+	err := each(a.all(ctx, "lessons", []string{"lesson", "at"}, []any{&id, &stored, &at}), func() error {
+		if want, known := a.lessons[id]; !known || stored != want || at != int64(a.lessonTimes[id]) {
 			return differs(inRows, "lessons", "lesson %d is not what the logs say", id)
 		}
 		n++

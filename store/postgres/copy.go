@@ -90,8 +90,8 @@ func refused(ctx context.Context, tx pgx.Tx) error {
 }
 
 // connection opens a connection for what takes as long as it takes.
-func (s *Store) connection(ctx context.Context) (*pgx.Conn, error) {
-	config := s.config.Copy()
+func (d *database) connection(ctx context.Context) (*pgx.Conn, error) {
+	config := d.config.Copy()
 	config.RuntimeParams["statement_timeout"] = "0"
 	config.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
 	return pgx.ConnectConfig(ctx, config)

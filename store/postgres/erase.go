@@ -28,10 +28,14 @@ import (
 func (s *Store) Erasable(ctx context.Context, o store.EraseOptions) (done store.Erased, err error) {
 	err = s.reading(ctx, func(tx pgx.Tx) error {
 		e := &erasing{Store: s, tx: tx}
-		done, err = erase.Erasable(ctx, e, o, func(ctx context.Context, ids []string) (int64, error) {
+		v, closed, err := e.with(ctx, &o, true)
+		if err != nil {
+			return err
+		}
+		done, err = erase.Erasable(ctx, v, o, func(ctx context.Context, ids []string) (int64, error) {
 			return e.naming(ctx, tx, `SELECT count(*) FROM `, ids)
 		})
-		return err
+		return errors.Join(err, closed())
 	})
 	return done, err
 }
@@ -49,8 +53,12 @@ func (s *Store) Erase(ctx context.Context, o store.EraseOptions) (done store.Era
 		return done, s.translate(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	done, err = erase.Run(ctx, &erasing{Store: s, conn: conn}, o)
-	return done, s.translate(err)
+	v, closed, err := (&erasing{Store: s, conn: conn}).with(ctx, &o, false)
+	if err != nil {
+		return done, err
+	}
+	done, err = erase.Run(ctx, v, o)
+	return done, errors.Join(s.translate(err), closed())
 }
 
 // archiving takes the lock of who archives or erases.
@@ -85,28 +93,18 @@ type erasing struct {
 	head []byte    // of the session that was read last
 }
 
+// seeing has do read by a transaction.
+func (e *erasing) seeing(ctx context.Context, do func(e *erasing) error) error {
+	return readingBy(ctx, e.conn, func(tx pgx.Tx) error { return do(&erasing{Store: e.Store, tx: tx}) })
+}
+
 // Look implements [erase.View].
 func (e *erasing) Look(ctx context.Context, o *store.EraseOptions) (l erase.Looked, err error) {
 	if e.tx == nil {
-		err = readingBy(ctx, e.conn, func(tx pgx.Tx) error {
-			l, err = (&erasing{Store: e.Store, tx: tx}).Look(ctx, o)
-			return err
-		})
+		err = e.seeing(ctx, func(e *erasing) (err error) { l, err = e.Look(ctx, o); return err })
 		return l, err
 	}
 	if err := mayMove(ctx, e.tx); err != nil {
-		return l, err
-	}
-	var f erase.Family
-	var status int16
-	var packed []byte
-	rows, _ := e.tx.Query(ctx, `SELECT s.id, s.session_id::text, s.status, l.events FROM sessions s JOIN log l ON l.session=s.id AND l.first=1 ORDER BY s.id`) // the error comes with the rows
-	if _, err := pgx.ForEachRow(rows, []any{&f.Row, &f.ID, &status, &packed}, func() error {
-		f.Status = session.Status(status).String()
-		_, err := f.Began(nil, packed)
-		l.All = append(l.All, f)
-		return err
-	}); err != nil {
 		return l, err
 	}
 	query, what := `SELECT session_id::text FROM sessions WHERE session_id=$1`, any([16]byte(o.Session))
@@ -124,6 +122,26 @@ func (e *erasing) Look(ctx context.Context, o *store.EraseOptions) (l erase.Look
 	}
 	l.Archives, err = texts(ctx, e.tx, `SELECT DISTINCT archive FROM archived ORDER BY archive`)
 	return l, err
+}
+
+// Families implements [erase.View].
+func (e *erasing) Families(ctx context.Context, after erase.Family, n int) (page []erase.Family, err error) {
+	if e.tx == nil {
+		err = e.seeing(ctx, func(e *erasing) (err error) { page, err = e.Families(ctx, after, n); return err })
+		return page, err
+	}
+	var f erase.Family
+	var status int16
+	var packed, hash []byte
+	rows, _ := e.tx.Query(ctx, `SELECT s.id, s.session_id::text, s.status, l.events, l.hash FROM sessions s JOIN log l ON l.session=s.id AND l.first=1 WHERE s.id>$1 ORDER BY s.id LIMIT $2`, after.Row, n) // the error comes with the rows
+	_, err = pgx.ForEachRow(rows, []any{&f.Row, &f.ID, &status, &packed, &hash}, func() error {
+		copy(f.First[:], hash)
+		f.Status = session.Status(status).String()
+		_, err := f.Began(nil, packed)
+		page = append(page, f)
+		return err
+	})
+	return page, err
 }
 
 // texts returns the texts that a query yields.
@@ -173,9 +191,12 @@ func (e *erasing) Stored(ctx context.Context, f erase.Family) (*erase.Stored, er
 		s.Log = append(s.Log, r)
 	}
 	s.Agents = e.rows(ctx, `SELECT place, seq, event, hash FROM agent_log WHERE session=$1 ORDER BY seq`, f.Row)
-	s.Audit = e.rows(ctx, `SELECT id, 0::bigint, entry, hash FROM llm_audit WHERE session_id=$1 ORDER BY id`, f.ID)
+	s.Audit = e.rows(ctx, auditOf, f.ID)
 	return s, nil
 }
+
+// auditOf reads the entries of a session in the audit of models.
+const auditOf = `SELECT id, 0::bigint, entry, hash FROM llm_audit WHERE session_id=$1 ORDER BY id`
 
 // rows yields rows as they are stored.
 func (e *erasing) rows(ctx context.Context, query string, of any) iter.Seq2[erase.Row, error] {
@@ -316,7 +337,7 @@ func (e *erasing) Overwrite(ctx context.Context, overwritten func() error) error
 	if err := e.alone(ctx); err != nil {
 		return err
 	}
-	list := []string{"log", "agent_log", "llm_audit", "exemplars", "sessions", "snapshots"}
+	list := []string{"log", "agent_log", "llm_audit", "exemplars", "sessions", "snapshots", "archived"}
 	remembers, err := e.remembers(ctx, e.conn)
 	if err != nil {
 		return err

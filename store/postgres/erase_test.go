@@ -1,7 +1,10 @@
 package postgres_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -18,31 +21,37 @@ import (
 // both schemas.
 func TestErase(t *testing.T) {
 	storetest.RunErase(t, func(t *testing.T) storetest.EraseMaker {
-		address := pgtest.Database(t)
-		return storetest.EraseMaker{
-			Open: func(t *testing.T) storetest.EraseStore {
-				return open(t, address+"&pack=off", postgres.Hurried(postgres.Options{}, 10))
-			},
-			Found: func(t *testing.T, words []string) []string { return found(t, address, words) },
-			Verify: func(t *testing.T, s storetest.EraseStore) error {
-				return whole(s.(*postgres.Store).Verify(t.Context(), session.NewPrograms(), nil))
-			},
-			Rebuild: func(t *testing.T, s storetest.EraseStore) error {
-				return whole(s.(*postgres.Store).Rebuild(t.Context(), session.NewPrograms(), nil))
-			},
-			Reading: func(t *testing.T) func() {
-				conn := connected(t, address)
-				if _, err := conn.Exec(t.Context(), `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM dialai.log`); err != nil {
-					t.Fatal(err)
-				}
-				return func() {
-					if _, err := conn.Exec(t.Context(), `ROLLBACK`); err != nil {
-						t.Error(err)
-					}
-				}
-			},
-		}
+		return eraseMaker(pgtest.Database(t))
 	})
+}
+
+// eraseMaker returns stores in a database in which sessions are erased.
+func eraseMaker(address string) storetest.EraseMaker {
+	return storetest.EraseMaker{
+		Open: func(t *testing.T) storetest.EraseStore {
+			return open(t, address+"&pack=off", postgres.Hurried(postgres.Options{}, 10))
+		},
+		Found: func(t *testing.T, words []string) []string { return found(t, address, words) },
+		Verify: func(t *testing.T, s storetest.EraseStore) error {
+			return whole(s.(*postgres.Store).Verify(t.Context(), session.NewPrograms(), nil))
+		},
+		Rebuild: func(t *testing.T, s storetest.EraseStore) error {
+			return whole(s.(*postgres.Store).Rebuild(t.Context(), session.NewPrograms(), nil))
+		},
+		FoundIn: foundIn,
+		File:    archiveFile,
+		Reading: func(t *testing.T) func() {
+			conn := connected(t, address)
+			if _, err := conn.Exec(t.Context(), `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT count(*) FROM dialai.log`); err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if _, err := conn.Exec(t.Context(), `ROLLBACK`); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	}
 }
 
 // whole returns what is wrong with a store of which a report was made.
@@ -87,6 +96,23 @@ func found(t testing.TB, address string, words []string) (list []string) {
 			if n > 0 {
 				list = append(list, word)
 				break
+			}
+		}
+	}
+	return list
+}
+
+// foundIn returns which words stand in the bytes of a file, or of its write-ahead log.
+func foundIn(t *testing.T, words []string, path string) (list []string) {
+	t.Helper()
+	for _, file := range []string{path, path + "-wal"} {
+		data, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		for _, word := range words {
+			if bytes.Contains(data, []byte(word)) {
+				list = append(list, word)
 			}
 		}
 	}

@@ -175,14 +175,8 @@ func (b *rebuild) session(ctx context.Context, row *sessionRow) (records int64, 
 	}
 }
 
-// A taught is what follows from a record, and when that was committed.
-type taught struct {
-	projection.Taught
-	at int64
-}
-
 // fold adds the records of a session, and returns what they teach, or what is wrong with one.
-func (b *rebuild) fold(ctx context.Context, f *session.Folder, row *sessionRow) (head session.Hash, list []taught, n int64, problem string, err error) {
+func (b *rebuild) fold(ctx context.Context, f *session.Folder, row *sessionRow) (head session.Hash, list []projection.Taught, n int64, problem string, err error) {
 	erased := b.reads.erased(ctx, row)
 	for r, err := range b.reads.log(ctx, row.id) {
 		if err != nil {
@@ -199,7 +193,7 @@ func (b *rebuild) fold(ctx context.Context, f *session.Folder, row *sessionRow) 
 		}
 		copy(head[:], r.hash)
 		if t, ok := projection.TaughtBy(r.place, decoded); ok {
-			list = append(list, taught{t, int64(decoded[len(decoded)-1].At)})
+			list = append(list, t)
 		}
 		b.compare(&r, row.id, b.machines[f.Session().Machine().Name()], decoded)
 	}
@@ -233,12 +227,12 @@ func (b *rebuild) definition(ctx context.Context, digest string) error {
 
 // teach keeps what the records of one session of a machine teach. A ruling that is taken back has taught
 // the same session.
-func (b *rebuild) teach(machine string, row int64, list []taught) {
+func (b *rebuild) teach(machine string, row int64, list []projection.Taught) {
 	first := len(b.exemplars)
 	for i := range list {
 		t := &list[i]
 		if t.Lesson != nil {
-			b.lessons = append(b.lessons, lessonRow{t.Place, row, t.at, machine, t.Lesson})
+			b.lessons = append(b.lessons, lessonRow{t.Place, row, int64(t.At), machine, t.Lesson})
 		}
 		if t.Counts {
 			b.learned[machine]++
@@ -290,11 +284,7 @@ func (b *rebuild) archived(ctx context.Context) error {
 		n := 0
 		failed, err := b.reads.archivedAfter(ctx, last, func(id, machine string, row int64, list []projection.Taught) {
 			n, last = n+1, id
-			all := make([]taught, len(list))
-			for i := range list {
-				all[i].Taught = list[i]
-			}
-			b.teach(machine, row, all)
+			b.teach(machine, row, list)
 		})
 		if err == nil && failed != nil {
 			err = &session.CorruptError{What: "what is kept of archived session " + failed.Stream, Problem: failed.What}

@@ -206,7 +206,7 @@ func (a *archiveBench) taught() string {
 		a.ok(err)
 		text, err := l.Encode()
 		a.ok(err)
-		fmt.Fprintf(&b, "%d %s\n", l.Seq, text)
+		fmt.Fprintf(&b, "%d at %d: %s\n", l.Seq, l.At, text)
 	}
 	return b.String()
 }

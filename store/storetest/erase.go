@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/archive"
 	"github.com/dialai/dialai/store/internal/erase"
 )
 
@@ -20,6 +21,7 @@ type EraseStore interface {
 	session.Store
 	Erasable(ctx context.Context, o erase.Options) (erase.Erased, error)
 	Erase(ctx context.Context, o erase.Options) (erase.Erased, error)
+	Archive(ctx context.Context, o archive.Options) (archive.Archived, error)
 }
 
 // An EraseMaker makes stores for one test.
@@ -30,6 +32,10 @@ type EraseMaker struct {
 	Found func(t *testing.T, words []string) []string
 	// Verify checks the store, and Rebuild makes anew what follows from its logs. They return what is wrong with it.
 	Verify, Rebuild func(t *testing.T, s EraseStore) error
+	// FoundIn returns which of the words stand in the bytes of an archive.
+	FoundIn func(t *testing.T, words []string, path string) []string
+	// File is that of an [ArchiveMaker].
+	File func(t *testing.T, path string, check bool, use func(s session.Store)) error
 	// Reading has another process read the store as it is now, until it is told to stop.
 	Reading func(t *testing.T) (stop func())
 }
@@ -100,7 +106,7 @@ func Speak(t testing.TB, s session.Store, forkEnded bool) (is Spoken) {
 // EraseOf returns options by which a session is erased.
 func EraseOf(id specialist.SessionID) erase.Options {
 	by := session.LocalActor("ann")
-	return erase.Options{Session: id, Note: "asked to", Actor: &by, At: specialist.Time(1) << 41, Programs: session.NewPrograms()}
+	return erase.Options{Session: id, Note: "asked to", Actor: &by, At: specialist.Time(1) << 41, Programs: session.NewPrograms(), Page: 1}
 }
 
 // ofSubject returns options by which all of a Spoken is erased.
@@ -122,6 +128,10 @@ func RunErase(t *testing.T, maker func(t *testing.T) EraseMaker) {
 		{"still read", testEraseStillRead},
 		{"by another process", testEraseHeld},
 		{"changed meanwhile", testEraseAgain},
+		{"archived", testEraseArchived},
+		{"archived, and a fork was not", testEraseArchivedOrigin},
+		{"archiving was interrupted", testEraseHalfArchived},
+		{"other archives", testEraseOtherArchive},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := maker(t)

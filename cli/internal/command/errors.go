@@ -56,7 +56,7 @@ var ExitCodes = []struct {
 	{ExitStopped, "stopped by a guard or a limit"},
 	{ExitWaiting, "waiting for answers that come later, or for a timer"},
 	{ExitFinal, "ended in a final state other than the goal"},
-	{ExitTooOld, "a newer version has taken the store over; what was under way was ended"},
+	{ExitTooOld, "this program is too old for the store: a newer version has taken it over"},
 	{ExitInterrupted, "interrupted: Ctrl-C, SIGTERM or SIGHUP"},
 }
 
@@ -121,6 +121,8 @@ func ExitCode(ctx context.Context, err error) int {
 		return e.code
 	case errors.As(err, &invalid), errors.As(err, &address):
 		return ExitUsage
+	case errors.As(err, new(*store.NewerError)):
+		return ExitTooOld
 	case ctx.Err() != nil:
 		return ended(ctx)
 	}

@@ -26,10 +26,12 @@ import (
 type Options struct {
 	Session  specialist.SessionID
 	Subject  string // the whole subject that sessions have now; "" for that of Session alone
+	Archive  string // path of a file to which sessions were archived, and in which they are erased, too; "" is none
 	Note     string // why; it is recorded, so it names nobody
 	Actor    *session.Actor
 	At       specialist.Time // now
 	Programs *session.Programs
+	Page     int // sessions that are looked at at a time; 0 means 1,000
 	// After is called after each step of Erase, and ends it there by an error. nil is told nothing.
 	After func(step string) error
 }
@@ -52,9 +54,10 @@ type Session struct {
 	MachineName string `json:"machineName"`
 	Status      string `json:"status"`
 	ForkedFrom  string `json:"forkedFrom,omitempty"`
-	Records     int    `json:"records"`  // of its log that are other ones now
-	AgentLog    int    `json:"agentLog"` // entries
-	Audit       int    `json:"audit"`    // entries of the audit of models
+	Archive     string `json:"archive,omitempty"` // the file that it was archived to
+	Records     int    `json:"records"`           // of its log that are other ones now
+	AgentLog    int    `json:"agentLog"`          // entries
+	Audit       int    `json:"audit"`             // entries of the audit of models
 }
 
 // Errors of erasing.
@@ -85,13 +88,15 @@ func (e *LiveError) Error() string {
 type View interface {
 	// Look returns what a run goes by. It returns an error if nothing may be erased in the store.
 	Look(ctx context.Context, o *Options) (Looked, error)
+	// Families returns the sessions that began after one, n of them or fewer, in the order in which they began; none if that
+	// was the last one. Those after the zero Family are the first ones.
+	Families(ctx context.Context, after Family, n int) ([]Family, error)
 	// Stored returns what is stored of a session.
 	Stored(ctx context.Context, f Family) (*Stored, error)
 }
 
 // Looked is what a run goes by.
 type Looked struct {
-	All        []Family // all sessions, in the order in which they began
 	Named      []string // ids of those that the options name
 	Missing    error    // of the session that they name, if it is not there
 	Unfinished bool     // a run that has erased something was not finished
@@ -126,13 +131,13 @@ var Naming = []struct {
 
 // Erasable returns what Run would erase. remembered counts what a server keeps of sessions.
 func Erasable(ctx context.Context, v View, o Options, remembered func(ctx context.Context, ids []string) (int64, error)) (Erased, error) {
-	e := erasing{o: o, roots: map[string]bool{}}
+	e := erasing{o: o.filled(), roots: map[string]bool{}}
 	plan, err := e.plan(ctx, v)
 	if err != nil {
 		return Erased{}, err
 	}
 	for _, f := range plan {
-		done, err := prepare(ctx, v, f, &o)
+		done, err := prepare(ctx, v, f, &e.o)
 		if err != nil {
 			return Erased{}, err
 		}
@@ -145,19 +150,27 @@ func Erasable(ctx context.Context, v View, o Options, remembered func(ctx contex
 // Run erases. Interrupted, it can be run again. It returns a [LiveError] if one of the sessions, or of their forks,
 // lives, and then changes nothing, and [ErrStillRead] if it has to be run again for the rest.
 func Run(ctx context.Context, s Store, o Options) (Erased, error) {
+	e := erasing{o: o.filled(), roots: map[string]bool{}, seen: map[string]bool{}}
+	err := e.run(ctx, s)
+	return e.report, err
+}
+
+// filled returns the options with what was left out.
+func (o Options) filled() Options {
 	if o.After == nil {
 		o.After = func(string) error { return nil }
 	}
-	e := erasing{o: o, roots: map[string]bool{}, seen: map[int64]bool{}}
-	err := e.run(ctx, s)
-	return e.report, err
+	if o.Page == 0 {
+		o.Page = 1000
+	}
+	return o
 }
 
 // An erasing is one run.
 type erasing struct {
 	o      Options
 	roots  map[string]bool // ids of the sessions that were named
-	seen   map[int64]bool  // rows that were erased
+	seen   map[string]bool // ids of those that were erased
 	report Erased
 }
 
@@ -167,7 +180,7 @@ func (e *erasing) run(ctx context.Context, s Store) error {
 		if err != nil {
 			return err
 		}
-		plan = slices.DeleteFunc(plan, func(f Family) bool { return e.seen[f.Row] })
+		plan = slices.DeleteFunc(plan, func(f Family) bool { return e.seen[f.ID] })
 		if len(plan) == 0 {
 			break
 		}
@@ -200,7 +213,7 @@ func (e *erasing) one(ctx context.Context, s Store, f Family) error {
 	}); err != nil {
 		return err
 	}
-	e.seen[f.Row] = true
+	e.seen[f.ID] = true
 	e.count(done)
 	return nil
 }
@@ -208,7 +221,7 @@ func (e *erasing) one(ctx context.Context, s Store, f Family) error {
 // count adds what was erased to the report.
 func (e *erasing) count(done *Erasure) {
 	if !done.Nothing() {
-		e.report.Sessions = append(e.report.Sessions, Session{done.ID, done.Machine, done.Status, done.From, len(done.Records), len(done.Agents), len(done.Audit)})
+		e.report.Sessions = append(e.report.Sessions, Session{done.ID, done.Machine, done.Status, done.From, done.Archive, len(done.Records), len(done.Agents), len(done.Audit)})
 	}
 }
 
@@ -216,7 +229,9 @@ func (e *erasing) count(done *Erasure) {
 type Family struct {
 	Row        int64
 	ID, Status string
-	From       string // "" if it is no fork
+	From       string       // "" if it is no fork
+	First      session.Hash // of its first record
+	Archive    string       // path of the file that it was archived to; "" if the store itself has it
 }
 
 // Began fills in what the first record of a session, as it is stored, says that it was forked from. It returns the
@@ -265,15 +280,13 @@ func (e *erasing) plan(ctx context.Context, v View) ([]Family, error) {
 	if err := e.named(&l); err != nil {
 		return nil, err
 	}
-	var plan []Family
-	in := map[string]bool{}
-	for grew := true; grew; { // a fork may have been forked itself
-		grew = false
-		for _, f := range l.All {
-			if !in[f.ID] && (e.roots[f.ID] || in[f.From]) {
-				in[f.ID], grew, plan = true, true, append(plan, f)
-			}
-		}
+	plan, err := e.descent(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	in, from := map[string]bool{}, map[string]string{}
+	for _, f := range plan {
+		in[f.ID], from[f.ID] = true, f.From
 	}
 	e.report.Origins, e.report.Archives = nil, l.Archives
 	for _, f := range plan {
@@ -284,7 +297,33 @@ func (e *erasing) plan(ctx context.Context, v View) ([]Family, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(plan, func(x, y Family) int { return int(y.Row - x.Row) }) // a fork begins later than what it goes on from
+	generation := func(f Family) (n int) {
+		for ; in[f.From] && n < len(plan); n++ {
+			f.From = from[f.From]
+		}
+		return n
+	}
+	slices.SortStableFunc(plan, func(x, y Family) int { return generation(y) - generation(x) })
+	return plan, nil
+}
+
+// descent returns the sessions that are named, and all that were forked from them. It holds a page of the others at a time, and
+// goes through them until it has found no more: a fork may have been forked itself, and need not come behind.
+func (e *erasing) descent(ctx context.Context, v View) (plan []Family, err error) {
+	in := map[string]bool{}
+	for grew := len(e.roots) > 0; grew; {
+		grew = false
+		for page := []Family{{}}; len(page) > 0; {
+			if page, err = v.Families(ctx, page[len(page)-1], e.o.Page); err != nil {
+				return nil, err
+			}
+			for _, f := range page {
+				if !in[f.ID] && (e.roots[f.ID] || in[f.From]) {
+					in[f.ID], grew, plan = true, true, append(plan, f)
+				}
+			}
+		}
+	}
 	return plan, nil
 }
 

@@ -26,6 +26,7 @@ type Stored struct {
 	Definition      func(digest string) ([]byte, error)
 	Log             []Row // its records
 	Agents, Audit   iter.Seq2[Row, error]
+	AuditErased     []string // of a session that was archived: sums of what is left of its audit; nil means those that its log has
 }
 
 // A Row is a record, or an entry, as it is stored.
@@ -67,7 +68,7 @@ func prepare(ctx context.Context, v View, f Family, o *Options) (*Erasure, error
 		return nil, err
 	}
 	f.Status = stored.Status
-	x := &Erasure{Family: f, Machine: stored.Machine}
+	x := &Erasure{Family: f, Machine: stored.Machine, At: o.At}
 	var key [32]byte
 	rand.Read(key[:]) // never fails
 	p := &pass{Erasure: x, stored: stored, eraser: session.NewEraser(key), damaged: func(format string, args ...any) error {
@@ -230,9 +231,11 @@ func (p *pass) agentLog() error {
 
 // models goes through the audit of models.
 func (p *pass) models() error {
-	var listed []string
+	listed := p.stored.AuditErased
 	for _, d := range p.before {
-		listed = append(listed, d.Audit...)
+		if p.stored.AuditErased == nil {
+			listed = append(listed, d.Audit...)
+		}
 	}
 	for r, err := range p.stored.Audit {
 		if err != nil {

@@ -6,13 +6,15 @@ import (
 
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store/internal/pack"
 )
 
 // Taught is what follows from one record beside its session. It outlives the record: of a session
 // that was archived a store keeps this alone.
 type Taught struct {
-	Place       int64              `json:"place"` // of the record in the log
+	Place       int64              `json:"place"`        // of the record in the log
+	At          specialist.Time    `json:"at,omitempty"` // when it was written; 0 in what was kept before that was known
 	Comparisons []trust.Comparison `json:"comparisons,omitempty"`
 	Lesson      json.RawMessage    `json:"lesson,omitempty"`
 	State       string             `json:"state,omitempty"`     // of the exemplar
@@ -27,6 +29,9 @@ type Taught struct {
 func TaughtBy(place int64, events []session.Event) (t Taught, ok bool) {
 	follows := Follow(events)
 	t = Taught{Place: place, Comparisons: follows.Comparisons(), Counts: follows.Teaches()}
+	if len(events) > 0 {
+		t.At = events[len(events)-1].At
+	}
 	if follows.Lesson != nil {
 		t.Lesson, _ = follows.Lesson.Encode() // never fails: it was decoded
 	}
