@@ -334,6 +334,10 @@ func TestEveryActHasItsActor(t *testing.T) {
 			_, err := b.r.Move(b.ctx, moved.ID, next, runner.Moving{Actor: *by, Note: "a better file"})
 			return err
 		}},
+		{"SetDriver", "driver_changed", func(by *session.Actor) error {
+			_, err := b.r.SetDriver(b.ctx, moved.ID, session.DriverTemporal, by)
+			return err
+		}},
 		{"Fork", "session_created", func(by *session.Actor) error {
 			_, err := b.r.Fork(b.ctx, first.ID, runner.Forking{Actor: by})
 			return err

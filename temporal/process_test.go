@@ -109,7 +109,7 @@ func (p *place) begin(m *machine.Machine) *session.Session {
 	s, r := p.open()
 	defer s.Close()
 	defer r.Close()
-	one, err := r.Start(p.Context(), m, runner.StartOptions{Undriven: true})
+	one, err := r.Start(p.Context(), m, runner.StartOptions{Driver: session.DriverNone})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -196,9 +196,20 @@ func TestCommandsWorkOnTheStore(t *testing.T) {
 	worker := p.serve()
 	p.call("adopt", one.ID.String(), "--temporal", p.address)
 	p.ends(one, "completed")
-	if out := p.call("show", one.ID.String()); !strings.Contains(out, "completed") {
+	if out := p.call("show", one.ID.String()); !strings.Contains(out, "completed") || !strings.Contains(out, "Driver:        temporal (dialai/") {
 		t.Errorf("show says %s", out)
 	}
+	left, right := p.begin(machineOf(t, "", human, half)), p.begin(machineOf(t, "", human, half))
+	out := p.call("adopt", "--all", "--temporal", p.address)
+	for _, id := range []string{left.ID.String(), right.ID.String()} {
+		if !strings.Contains(out, id+" is driven by workflow dialai/") || !strings.Contains(p.call("show", id, "--json"), `"driver":"temporal"`) {
+			t.Errorf("adopt --all says %s", out)
+		}
+	}
+	if strings.Contains(out, one.ID.String()) {
+		t.Errorf("adopt --all takes what has ended: %s", out)
+	}
+	p.call("decide", left.ID.String(), "finish", "--as", "carol")
 	_ = worker.Process.Signal(os.Interrupt)
 	if err := worker.Wait(); err != nil && worker.ProcessState.ExitCode() != 130 {
 		t.Errorf("the server ends with %v", err)

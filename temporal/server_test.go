@@ -149,9 +149,9 @@ func (s *site) worker() worker.Worker {
 
 func (s *site) begin(m *machine.Machine) *session.Session {
 	s.Helper()
-	one, err := s.c.Runner.Start(s.Context(), m, runner.StartOptions{Undriven: true})
+	one, err := s.c.Runner.Start(s.Context(), m, runner.StartOptions{Driver: session.DriverNone})
 	s.ok(err)
-	_, err = s.c.Adopt(s.Context(), one.ID)
+	_, err = s.c.Adopt(s.Context(), one.ID, nil)
 	s.ok(err)
 	return one
 }
@@ -245,7 +245,7 @@ func TestServerToTheEnd(t *testing.T) {
 	}
 	h := s.history(one, "human")
 	t.Logf("%d events", len(h.Events))
-	if id, err := s.c.Adopt(t.Context(), one.ID); err != nil { // a workflow of what has ended ends at once
+	if id, err := s.c.Adopt(t.Context(), one.ID, nil); err != nil { // a workflow of what has ended ends at once
 		t.Errorf("adopting it again: %s, %v", id, err)
 	}
 	s.ended(one, "completed")
@@ -296,14 +296,14 @@ func TestServerLosesWorkflows(t *testing.T) {
 	if s.now(one).Status != session.Running {
 		t.Error("the session has changed")
 	}
-	_, err = s.c.Adopt(t.Context(), one.ID)
+	_, err = s.c.Adopt(t.Context(), one.ID, nil)
 	s.ok(err)
 	close(gone)
 	s.ended(one, "completed")
 	s.cast.askedOnce(t, 1)
 	s.history(one, "adopted")
 
-	two, err := s.c.Runner.Start(t.Context(), machineOf(t, "", human, half), runner.StartOptions{Undriven: true})
+	two, err := s.c.Runner.Start(t.Context(), machineOf(t, "", human, half), runner.StartOptions{Driver: session.DriverNone})
 	s.ok(err)
 	id, err = s.c.WorkflowID(t.Context(), two.ID)
 	s.ok(err)

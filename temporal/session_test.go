@@ -97,7 +97,7 @@ func newWorld(t *testing.T, m *machine.Machine, says func(context.Context, speci
 	t.Helper()
 	w := &world{T: t, cast: &cast{says: says}, begun: map[string]int{}}
 	w.open(store.NewMemory())
-	s, err := w.r.Start(t.Context(), m, runner.StartOptions{Undriven: true})
+	s, err := w.r.Start(t.Context(), m, runner.StartOptions{Driver: session.DriverNone})
 	w.ok(err)
 	w.s = s
 	return w
@@ -306,7 +306,7 @@ func TestRulingUnheard(t *testing.T) {
 	w := &world{T: t, cast: &cast{}, begun: map[string]int{}}
 	lost := &deaf{Memory: store.NewMemory()}
 	w.open(lost)
-	s, err := w.r.Start(t.Context(), machineOf(t, "", human, half), runner.StartOptions{Undriven: true})
+	s, err := w.r.Start(t.Context(), machineOf(t, "", human, half), runner.StartOptions{Driver: session.DriverNone})
 	w.ok(err)
 	w.s = s
 	var told *temporal.Ruled

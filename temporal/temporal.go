@@ -30,6 +30,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -89,12 +90,13 @@ func (c *Client) NewWorker(ctx context.Context) (worker.Worker, error) {
 }
 
 // Adopt has a session driven by a workflow: it starts one unless it runs, and returns its id. Whatever has
-// become of former workflows of the session does not matter. The session should be one
-// that no pool drives (drive: false); one that is driven twice comes to no harm, it only costs more.
+// become of former workflows of the session does not matter. From then on the driver of the session is
+// Temporal, so that no pool carries it on; by is who says so, nil if that is not said. It is changed before
+// the workflow is started: if that fails, Adopt again.
 //
 // Errors: session.ErrNotFound, and those of the store and of Temporal.
-func (c *Client) Adopt(ctx context.Context, id specialist.SessionID) (workflowID string, err error) {
-	if _, err := c.Runner.Session(ctx, id); err != nil {
+func (c *Client) Adopt(ctx context.Context, id specialist.SessionID, by *session.Actor) (workflowID string, err error) {
+	if _, err := c.Runner.SetDriver(ctx, id, session.DriverTemporal, by); err != nil {
 		return "", err
 	}
 	if workflowID, err = c.WorkflowID(ctx, id); err != nil {
