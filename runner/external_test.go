@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -389,6 +390,83 @@ func TestAskEndsInTime(t *testing.T) {
 		b.ok(b.r.Ask(b.ctx, again.Asks[0].AskRef))
 		b.advanced(s, session.NeedsHuman.String())
 		b.wantLog(s, p.Sequence, "ask_failed a timeout", "ask_failed d panic", "ask_failed c ask_error", "asked b#2", "ask_failed b timeout", "judged arb no_proposals", "needs_human no_proposals")
+	})
+}
+
+// TestAskIsLate: an ask whose requests are all begun too late is not repeated for ever. Each was sent, and has failed by
+// nothing but that.
+func TestAskIsLate(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.cast.play("v", after(time.Hour, saying("again")))
+		s := b.start(b.desk(web("v", `"timeout":"10s"`), half))
+		for repeat := range 20 {
+			p := b.advance(s)
+			if p.Status != runner.WaitingStatus {
+				if repeat != 4 || p.Status != session.NeedsHuman.String() {
+					t.Errorf("after %d requests it is %s", repeat, p.Status)
+				}
+				b.wantLog(s, p.Sequence-3, "ask_failed v timeout", "judged arb no_proposals", "needs_human no_proposals")
+				return
+			}
+			time.Sleep(time.Duration(p.Asks[0].Deadline-b.r.Now()-1000) * time.Millisecond)
+			b.ok(b.r.Ask(b.ctx, p.Asks[0].AskRef))
+		}
+		t.Error("it is repeated for ever")
+	})
+}
+
+// TestAskGivenUp: what a request had cost whose caller gives it up once the round is over is in the log; while the round is
+// open nothing of it is, since the ask is out.
+func TestAskGivenUp(t *testing.T) {
+	for _, over := range []bool{true, false} {
+		t.Run(fmt.Sprintf("over %t", over), func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				b.cast.play("v", func(ctx context.Context, _ specialist.Question) (specialist.Answer, error) {
+					<-ctx.Done()
+					return specialist.Answer{Usage: cost(dollar)}, ctx.Err()
+				})
+				s := b.start(b.desk(web("v"), human("human"), half))
+				p := b.advanced(s, runner.WaitingStatus, "v")
+				ctx, cancel := context.WithCancel(b.ctx)
+				done := make(chan error)
+				go func() { done <- b.r.Ask(ctx, p.Asks[0].AskRef) }()
+				synctest.Wait()
+				if over {
+					b.force(s, "park")
+				}
+				before := b.now(s).Sequence
+				cancel()
+				if err := <-done; !errors.Is(err, context.Canceled) {
+					t.Errorf("who gives up is told %v", err)
+				}
+				if want := map[bool]int{true: 1}[over]; b.count(s, "discarded") != want || b.now(s).Sequence != before+int64(want) || b.now(s).Spent().Money != dollar*exact.Money(want) {
+					t.Errorf("discarded are %d, spent %s", b.count(s, "discarded"), b.now(s).Spent().Money)
+				}
+			})
+		})
+	}
+}
+
+// TestAskNeverSent: an ask that a step has left to others, and repeats itself since it took too long, is not charged as
+// one that was lost: nobody could have sent it before the step had ended.
+func TestAskNeverSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := modelBench(t, inBubble)
+		b.cast.say("m", "again")
+		b.cast.play("f", func(context.Context, specialist.Question) (specialist.Answer, error) {
+			time.Sleep(time.Hour) // and does not look at its limit
+			return specialist.Answer{TransitionName: "park"}, nil
+		})
+		s := b.start(b.desk(llm("m", "free"), fn("f"), arb("alignmentMargin", threshold("0.99"))))
+		p := b.advance(s)
+		log := strings.Join(b.told(b.now(s)), "\n")
+		if len(p.Asks) != 1 || p.Asks[0].Repeat != 1 || strings.Contains(log, `"lost":true`) || b.now(s).Spent().Calls != 0 {
+			t.Errorf("out are %+v, and the log is\n%s", p.Asks, log)
+		}
+		time.Sleep(time.Hour)
+		if b.advance(s); !strings.Contains(strings.Join(b.told(b.now(s)), "\n"), `"lost":true`) {
+			t.Errorf("one that somebody may have sent is not charged:\n%s", strings.Join(b.told(b.now(s)), "\n"))
+		}
 	})
 }
 
