@@ -232,7 +232,7 @@ func TestServerToTheEnd(t *testing.T) {
 	one := s.begin(machineOf(t, `,"quorum":3`, web("a", "10m"), web("b", "20m"), web("quick", "5s"), human, half))
 	at := s.stands(one, needsHuman)
 	s.cast.askedOnce(t, 3)
-	ruling := temporal.Ruling{RoundID: at.RoundID, Sequence: at.Sequence, SpecialistID: "carol", TransitionName: "finish"}
+	ruling := seen(t, s.c.Runner, one, temporal.Ruling{RoundID: at.RoundID, Sequence: at.Sequence, SpecialistID: "carol", TransitionName: "finish"})
 	for range 2 { // the same update twice is done once
 		done, err := s.c.Decide(t.Context(), one.ID, "key", ruling)
 		if s.ok(err); !done.Executed {
@@ -258,13 +258,13 @@ func TestServerRefusesUpdates(t *testing.T) {
 	one := s.begin(machineOf(t, "", human, half))
 	at := s.stands(one, needsHuman)
 	before := len(s.history(one, "waiting").Events)
-	if _, err := s.c.Decide(t.Context(), one.ID, "", temporal.Ruling{RoundID: "another", SpecialistID: "carol", TransitionName: "finish"}); err == nil || !strings.Contains(err.Error(), "the open round is") {
+	if _, err := s.c.Decide(t.Context(), one.ID, "", seen(t, s.c.Runner, one, temporal.Ruling{RoundID: "another", SpecialistID: "carol", TransitionName: "finish"})); err == nil || !strings.Contains(err.Error(), "the open round is") {
 		t.Errorf("a ruling of another round: %v", err)
 	}
 	if after := len(s.history(one, "waiting").Events); after != before {
 		t.Errorf("a refused update takes %d events", after-before)
 	}
-	if done, err := s.c.Decide(t.Context(), one.ID, "", temporal.Ruling{RoundID: at.RoundID, SpecialistID: "mallory", TransitionName: "finish"}); err != nil || done.Executed || done.Code == "" {
+	if done, err := s.c.Decide(t.Context(), one.ID, "", seen(t, s.c.Runner, one, temporal.Ruling{RoundID: at.RoundID, SpecialistID: "mallory", TransitionName: "finish"})); err != nil || done.Executed || done.Code == "" {
 		t.Errorf("a ruling of nobody: %+v, %v", done, err)
 	}
 	// Past Temporal, with no worker at that moment.
@@ -314,7 +314,7 @@ func TestServerLosesWorkflows(t *testing.T) {
 	began := run.GetRunID()
 	for n := range 3 {
 		at := s.stands(two, needsHuman)
-		_, err := s.c.Decide(t.Context(), two.ID, fmt.Sprint(n), temporal.Ruling{RoundID: at.RoundID, Sequence: at.Sequence, SpecialistID: "carol", TransitionName: "again"})
+		_, err := s.c.Decide(t.Context(), two.ID, fmt.Sprint(n), seen(t, s.c.Runner, two, temporal.Ruling{RoundID: at.RoundID, Sequence: at.Sequence, SpecialistID: "carol", TransitionName: "again"}))
 		s.ok(err)
 		s.stands(two, func(now temporal.Status) bool { return now.RoundID != at.RoundID })
 	}

@@ -2,8 +2,6 @@ package temporal
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -60,22 +58,6 @@ type Status struct {
 	Asks     []Ask  `json:"asks"`
 }
 
-// A Ruling is what a human says, as an update takes it. It has no words and no payload: those
-// belong into the store, where dialai decide and the API write them.
-type Ruling struct {
-	RoundID        string `json:"roundId"`
-	Sequence       int64  `json:"sequence"` // of the session as it was seen
-	SpecialistID   string `json:"specialistId"`
-	TransitionName string `json:"transitionName"`
-}
-
-// A Ruled is what came of it.
-type Ruled struct {
-	Executed bool   `json:"executed"`
-	Status   string `json:"status"`
-	Code     string `json:"code"` // why it was not executed; the words are in the store
-}
-
 // How long a workflow waits, and how long its activities may take.
 const (
 	lookEvery    = 5 * time.Minute  // where nobody tells of commits
@@ -85,7 +67,6 @@ const (
 	heartbeat    = 10 * time.Second // after which a worker is lost
 	graceOfAsks  = 5 * time.Second  // beyond the time that an ask has
 	soonest      = time.Second      // a timer, so that a clock that is off makes no busy loop
-	maxName      = 200              // bytes of a name in an update
 )
 
 // Events and updates after which a workflow goes on as a new run.
@@ -206,39 +187,6 @@ func (s *sessionRun) ask(ctx workflow.Context) {
 func (s *sessionRun) forget(a Ask) {
 	delete(s.out, a)
 	s.order = slices.DeleteFunc(s.order, func(o Ask) bool { return o == a })
-}
-
-// handle takes queries and updates.
-func (s *sessionRun) handle(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, StatusQuery, func() (Status, error) { return s.at, nil }); err != nil {
-		return err
-	}
-	return workflow.SetUpdateHandlerWithOptions(ctx, DecideUpdate, s.decide, workflow.UpdateHandlerOptions{Validator: s.mayDecide})
-}
-
-// mayDecide refuses what cannot be right, before anything is recorded of it.
-func (s *sessionRun) mayDecide(_ workflow.Context, r Ruling) error {
-	for _, name := range []string{r.RoundID, r.SpecialistID, r.TransitionName} {
-		if name == "" || len(name) > maxName {
-			return fmt.Errorf("a ruling names its round, who rules and the transition, each in at most %d bytes", maxName)
-		}
-	}
-	switch {
-	case s.at.Status == "completed":
-		return errors.New("the session is completed")
-	case s.at.RoundID != "" && r.Sequence <= s.at.Sequence && r.RoundID != s.at.RoundID:
-		return fmt.Errorf("the open round is %s: read the question again", s.at.RoundID)
-	}
-	return nil
-}
-
-// decide has the engine decide about a ruling, which says what became of it.
-func (s *sessionRun) decide(ctx workflow.Context, r Ruling) (done Ruled, err error) {
-	s.updates++
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: mostAdvance, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
-	err = workflow.ExecuteActivity(ctx, DecideActivity, s.in, r).Get(ctx, &done)
-	s.ruled.SendAsync(s.updates)
-	return done, err
 }
 
 // hasEnded notes the end of an ask, if it was not cancelled.

@@ -40,9 +40,15 @@ const (
 	AdvanceActivity = "advance"
 	AskActivity     = "ask"
 	DecideActivity  = "decide"
+	ProposeActivity = "propose"
+	ResumeActivity  = "resume"
+	ReviewActivity  = "review"
 	StatusQuery     = "status"
 	ChangedSignal   = "changed"
 	DecideUpdate    = "decide"
+	ProposeUpdate   = "propose"
+	ResumeUpdate    = "resume"
+	ReviewUpdate    = "review"
 )
 
 // DefaultQueue is how the name of the task queue of workers and workflows begins where nothing is said.
@@ -139,25 +145,4 @@ func (c *Client) Changed(ctx context.Context, id specialist.SessionID, sequence 
 		return nil
 	}
 	return err
-}
-
-// Decide has a human rule through the workflow, which runs on at once. An update of the same key is done
-// once, and says the same again; with "" the key is made of the ruling.
-func (c *Client) Decide(ctx context.Context, id specialist.SessionID, key string, r Ruling) (Ruled, error) {
-	workflowID, err := c.WorkflowID(ctx, id)
-	if err != nil {
-		return Ruled{}, err
-	}
-	if key == "" {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %d %q %q", id, r.RoundID, r.Sequence, r.SpecialistID, r.TransitionName))
-		key = hex.EncodeToString(sum[:])
-	}
-	update, err := c.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflowID, UpdateID: key, UpdateName: DecideUpdate, Args: []any{r}, WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err != nil {
-		return Ruled{}, err
-	}
-	var done Ruled
-	return done, update.Get(ctx, &done)
 }
