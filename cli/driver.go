@@ -31,6 +31,9 @@ type Driver struct {
 	// Committed is told of every commit of that server, in the order of each session's log. It
 	// must not block, and may be called concurrently; nil is told nothing.
 	Committed func(tenant string, c session.Change)
+	// Ready returns a check of what this driver needs, which /readyz has under its name; without it the server
+	// serves all the same. It may return nil where the flags ask for nothing, as may Ready be.
+	Ready func() func(context.Context) error
 	// Detail says by what name this driver knows a session that it carries on, as dialai show prints it; nil says
 	// nothing.
 	Detail   func(ctx context.Context, e DriverEngine, s *session.Session) (string, error)
@@ -63,9 +66,13 @@ func (a *app) use(drivers []Driver) {
 		if d.Run == nil {
 			continue
 		}
-		a.Beside = append(a.Beside, command.Beside{Flags: d.Flags, Committed: d.Committed, Run: func(ctx context.Context, e *command.Engine, tenant string) error {
+		beside := command.Beside{Flags: d.Flags, Committed: d.Committed, Run: func(ctx context.Context, e *command.Engine, tenant string) error {
 			return d.Run(ctx, DriverEngine{Runner: e.Runner, Tenant: tenant})
-		}})
+		}}
+		if d.Ready != nil {
+			beside.Ready = func() (string, func(context.Context) error) { return d.Name, d.Ready() }
+		}
+		a.Beside = append(a.Beside, beside)
 	}
 }
 

@@ -30,6 +30,7 @@ type settings struct {
 
 	mu      sync.Mutex
 	changes map[string]chan change // by tenant
+	workers workers
 }
 
 // of returns where the changes of a tenant wait.
@@ -52,7 +53,7 @@ func (s *settings) flags(f *flag.FlagSet) {
 func Driver() cli.Driver {
 	s := &settings{changes: map[string]chan change{}}
 	return cli.Driver{
-		Name: "temporal", Flags: s.flags, Run: s.run, Committed: s.committed, Detail: s.detail,
+		Name: "temporal", Flags: s.flags, Run: s.run, Ready: s.ready, Committed: s.committed, Detail: s.detail,
 		Commands: []cli.DriverCommand{{
 			Use: "adopt <session>... | --all", Short: "Have workflows of Temporal drive sessions",
 			Long: `Have each of the sessions driven by a workflow of Temporal, whatever became of a workflow that it had
@@ -97,27 +98,11 @@ func (s *settings) run(ctx context.Context, e cli.DriverEngine) error {
 	}
 	defer c.Close()
 	at := &Client{Temporal: c, Runner: e.Runner, Queue: s.queue}
-	again := time.NewTicker(retryStart)
-	defer again.Stop()
-	said := ""
-	for {
-		w, err := at.NewWorker(ctx)
-		if err == nil {
-			if err = w.Start(); err == nil {
-				defer w.Stop()
-				return s.tell(ctx, at, s.of(e.Tenant))
-			}
-		}
-		if now := err.Error(); now != said {
-			said = now
-			slog.WarnContext(ctx, "sessions do not run on Temporal yet", "error", err)
-		}
-		select { // Temporal is down: the server serves on
-		case <-ctx.Done():
-			return nil
-		case <-again.C:
-		}
-	}
+	var told sync.WaitGroup
+	defer told.Wait()
+	told.Go(func() { s.tell(ctx, at, s.of(e.Tenant)) })
+	s.workers.keep(ctx, c, at.newWorker)
+	return nil
 }
 
 // with runs a command of one session.
@@ -218,11 +203,8 @@ type change struct {
 	sequence int64
 }
 
-// retryStart is how long it takes until a worker is started again that could not start.
-const retryStart = 10 * time.Second
-
-// untold is how many changes are kept that workflows were not told of yet. What is dropped a workflow
-// finds when it looks.
+// untold is how many changes are kept that workflows were not told of yet, as while Temporal is down. What is dropped a
+// workflow finds when it looks.
 const untold = 4096
 
 // committed notes what workflows are to be told.
@@ -273,16 +255,31 @@ func later(s *session.Session, index int32) bool {
 	return a != nil && a.Remote != nil && a.Remote.Accepted
 }
 
+// down reports whether an error says that Temporal is not there.
+func down(err error) bool {
+	_, gone := errors.AsType[*serviceerror.Unavailable](err)
+	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	return gone || late || errors.Is(err, context.DeadlineExceeded)
+}
+
 // tell tells workflows of changes until ctx is done.
-func (s *settings) tell(ctx context.Context, c *Client, changes <-chan change) error {
+func (s *settings) tell(ctx context.Context, c *Client, changes <-chan change) {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case of := <-changes:
-			within, cancel := context.WithTimeout(ctx, 5*time.Second)
-			_ = c.Changed(within, of.session, of.sequence)
-			cancel()
+			for again := true; again && ctx.Err() == nil; { // while Temporal is down, all the others would fail as well
+				within, cancel := context.WithTimeout(ctx, 5*time.Second)
+				err := c.Changed(within, of.session, of.sequence)
+				cancel()
+				if again = down(err); again {
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Second):
+					}
+				}
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -55,6 +56,7 @@ type place struct {
 	program string
 	store   string
 	env     []string
+	listens string // the address of the newest server
 }
 
 func newPlace(t *testing.T, hook string) *place {
@@ -70,7 +72,13 @@ func newPlace(t *testing.T, hook string) *place {
 // serve starts a server with a worker.
 func (p *place) serve() *exec.Cmd {
 	p.Helper()
-	cmd := exec.Command(p.program, "serve", "--listen", "127.0.0.1:0", "--store", p.store, "--temporal", p.address)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.listens = l.Addr().String()
+	l.Close()
+	cmd := exec.Command(p.program, "serve", "--listen", p.listens, "--store", p.store, "--temporal", p.address)
 	cmd.Env = p.env
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -89,10 +97,15 @@ func (p *place) serve() *exec.Cmd {
 	return cmd
 }
 
-// call runs a command to its end and returns what it prints.
+// call runs a command on the store to its end and returns what it prints.
 func (p *place) call(args ...string) string {
 	p.Helper()
-	cmd := exec.Command(p.program, append(args, "--store", p.store)...)
+	return p.run(append(args, "--store", p.store)...)
+}
+
+func (p *place) run(args ...string) string {
+	p.Helper()
+	cmd := exec.Command(p.program, args...)
 	cmd.Env = p.env
 	var message bytes.Buffer
 	cmd.Stderr = &message
@@ -187,6 +200,61 @@ func TestWorkerKilled(t *testing.T) {
 		t.Errorf("the log is %s, want %s", got, want)
 	}
 	p.call("store", "verify")
+}
+
+// readiness waits until /readyz says that of Temporal.
+func (p *place) readiness(want string) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), 60*time.Second)
+	defer cancel()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		var said struct {
+			Status string
+			Checks map[string]string
+		}
+		r, err := http.Get("http://" + p.listens + "/readyz")
+		if err == nil {
+			err = json.NewDecoder(r.Body).Decode(&said)
+			r.Body.Close()
+			if err == nil && said.Checks["temporal"] == want && said.Status == "ready" && r.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			p.Fatalf("/readyz says %+v, %v, want %s of Temporal", said, err, want)
+		case <-again.C:
+		}
+	}
+}
+
+// TestTemporalDown: while Temporal is down /readyz says so, a ruling is taken, and the workflow goes on when it is back.
+func TestTemporalDown(t *testing.T) {
+	p := newPlace(t, "")
+	one := p.begin(machineOf(t, "", human, half))
+	p.serve()
+	p.readiness("ok")
+	p.call("adopt", one.ID.String(), "--temporal", p.address)
+	p.workflow(one, needsHuman)
+	p.kill()
+	p.readiness("failing")
+	if out := p.run("decide", one.ID.String(), "finish", "--as", "carol", "--server", "http://"+p.listens, "--key-file", filepath.Join(filepath.Dir(p.store), "server-key")); !strings.Contains(out, "complete") {
+		t.Errorf("the ruling came to %s", out)
+	}
+	p.start(program(t))
+	p.readiness("ok")
+	p.ends(one, "completed")
+}
+
+// workflow waits until the workflow of a session stands so.
+func (p *place) workflow(one *session.Session, is func(temporal.Status) bool) {
+	p.Helper()
+	st, r := p.open()
+	defer st.Close()
+	defer r.Close()
+	(&site{server: p.server, c: &temporal.Client{Temporal: p.client, Runner: r}}).stands(one, is)
 }
 
 // TestCommandsWorkOnTheStore: a timer wakes the workflow, other commands show what came of it, and what is missing is said.

@@ -84,13 +84,17 @@ func (c *Client) WorkflowID(ctx context.Context, id specialist.SessionID) (strin
 	return fmt.Sprintf("dialai/%s/%s", store, id), err
 }
 
-// NewWorker returns a worker that runs the sessions of the store. It has not started.
-func (c *Client) NewWorker(ctx context.Context) (worker.Worker, error) {
+// NewWorker returns a worker that runs the sessions of the store. It has not started. After an error that keeps it
+// from asking Temporal for work it stops.
+func (c *Client) NewWorker(ctx context.Context) (worker.Worker, error) { return c.newWorker(ctx, nil) }
+
+// newWorker is NewWorker. fatal is told of the error after which the worker stops; nil is told nothing.
+func (c *Client) newWorker(ctx context.Context, fatal func(error)) (worker.Worker, error) {
 	queue, err := c.TaskQueue(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := worker.New(c.Temporal, queue, worker.Options{StickyScheduleToStartTimeout: time.Second, WorkerStopTimeout: 20 * time.Second})
+	w := worker.New(c.Temporal, queue, worker.Options{StickyScheduleToStartTimeout: time.Second, WorkerStopTimeout: 20 * time.Second, OnFatalError: fatal})
 	Register(w, c.Runner)
 	return w, nil
 }
