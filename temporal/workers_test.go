@@ -7,7 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
 )
 
 // A stand is a worker that does nothing.
@@ -61,5 +68,51 @@ func TestWorkersBeginAgain(t *testing.T) {
 		if s.running != 0 || stopped != 3 {
 			t.Errorf("at the end %d run, %d were stopped", s.running, stopped)
 		}
+	})
+}
+
+// A deaf is a Temporal that is down for a while, and knows one workflow.
+type deaf struct {
+	client.Client
+	back  time.Time
+	heard []any
+}
+
+func (d *deaf) SignalWorkflow(_ context.Context, _, _, _ string, arg any) error {
+	if time.Now().Before(d.back) {
+		return serviceerror.NewUnavailable("down")
+	}
+	d.heard = append(d.heard, arg)
+	if arg == int64(2) {
+		return serviceerror.NewNotFound("no such workflow")
+	}
+	return nil
+}
+
+// TestTellsWhenBack: what workflows could not be told while Temporal was down they are told, in order, when it is back.
+func TestTellsWhenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := runner.New(runner.Config{Store: store.NewMemory(), Resolver: strategies.Registry{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		at := &deaf{back: time.Now().Add(time.Hour)}
+		changes, done := make(chan change, 3), make(chan struct{})
+		for n := range int64(3) {
+			changes <- change{specialist.SessionID{1}, n + 1}
+		}
+		go func() {
+			(&settings{}).tell(ctx, &Client{Temporal: at, Runner: r}, changes)
+			close(done)
+		}()
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
+		if len(at.heard) != 3 || at.heard[0] != int64(1) || at.heard[2] != int64(3) {
+			t.Errorf("workflows were told %v", at.heard)
+		}
+		cancel()
+		<-done
 	})
 }
