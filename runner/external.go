@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/internal/planning"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -132,6 +133,29 @@ func (r *Runner) advance(ctx context.Context, id specialist.SessionID, o Advance
 		}
 		return r.progress(ctx, s, s.Status.String())
 	}
+}
+
+// Waits reports whether an Advance would do nothing but wait for external asks that are out: nobody else is to be asked, no
+// timer has come, and nothing that was answered settles the round. Whoever has had one of several asks sent may save the
+// call then. It changes nothing, and says false where only an Advance can tell.
+func (r *Runner) Waits(ctx context.Context, id specialist.SessionID) (bool, error) {
+	s, err := r.load(ctx, id)
+	if err != nil || s.Status != session.Running || s.State.Collapse != nil || s.WakeAt() != 0 && s.WakeAt() <= r.now() {
+		return false, err
+	}
+	w, err := r.beginPartial(ctx, s)
+	if err != nil || w.mode() == machine.Eager || !w.externalOut() {
+		return false, err
+	}
+	if w.by, err = w.arbiter(); err != nil {
+		return false, err
+	}
+	due, err := w.due(ctx)
+	if err != nil || len(due) > 0 || len(w.events) > 0 {
+		return false, err
+	}
+	settled, err := w.settled(ctx)
+	return !settled && err == nil, err
 }
 
 // progress says where a session stands.

@@ -95,7 +95,7 @@ func timeless(v any) {
 func TestAdvanceIsRun(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 18))
-	settled := 0
+	settled, waited, unsaid := 0, 0, 0
 	for i := range 150 {
 		w := newDriven(rng)
 		var want []string
@@ -115,12 +115,13 @@ func TestAdvanceIsRun(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+		waited, unsaid = waited+w.waited, unsaid+w.unsaid
 		if strings.Contains(strings.Join(want, "\n"), session.CodeCancelled) {
 			settled++
 		}
 	}
-	if settled == 0 {
-		t.Error("no round was settled while answers were out")
+	if settled == 0 || waited <= unsaid {
+		t.Errorf("%d rounds were settled while answers were out, Waits said %d times that there is nothing to do, and %d times did not", settled, waited, unsaid)
 	}
 }
 
@@ -129,6 +130,8 @@ type driven struct {
 	def   def
 	says  map[string][]string      // by the number of the round
 	takes map[string]time.Duration // no two the same
+
+	waited, unsaid int // how often Waits said that there is nothing to do, and did not though it was so
 }
 
 func newDriven(rng *rand.Rand) *driven {
@@ -210,8 +213,18 @@ func (w *driven) drive(b *bench) []string {
 		}
 		for range p.Asks { // after each answer, as whoever drives a session does
 			<-changed
+			waits, err := by.Waits(b.ctx, s.ID)
+			b.ok(err)
+			before := b.now(s).Sequence
 			now, err := by.Advance(b.ctx, s.ID, runner.AdvanceOptions{External: all, MaxSteps: 6})
 			b.ok(err)
+			if waits && (now.Status != runner.WaitingStatus || now.Sequence != before) {
+				b.Errorf("Waits says that nothing is to be done, and Advance comes to %s", now.Status)
+			} else if !waits && now.Status == runner.WaitingStatus && now.Sequence == before && len(now.Asks) > 0 {
+				w.unsaid++
+			} else if waits {
+				w.waited++
+			}
 			if now.Status != runner.WaitingStatus || !slices.ContainsFunc(now.Asks, func(a runner.ExternalAsk) bool { return slices.Contains(p.Asks, a) }) {
 				break
 			}

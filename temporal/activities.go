@@ -66,14 +66,18 @@ func (a *activities) advance(ctx context.Context, in Input) (Status, error) {
 	return at, nil
 }
 
-func (a *activities) ask(ctx context.Context, in Input, of Ask) error {
+func (a *activities) ask(ctx context.Context, in Input, of Ask) (came Came, err error) {
 	id, err := session.ParseID(in.SessionID)
 	if err != nil {
-		return told(ctx, &session.NotFoundError{What: "Session", ID: in.SessionID})
+		return came, told(ctx, &session.NotFoundError{What: "Session", ID: in.SessionID})
 	}
 	defer beat(ctx)()
 	key := specialist.RoundKey{Session: id, Round: of.Round, Attempt: of.Attempt}
-	return told(ctx, a.r.Ask(ctx, runner.AskRef{Round: key, Index: of.Index, Repeat: of.Repeat, SpecialistID: of.SpecialistID}))
+	if err := a.r.Ask(ctx, runner.AskRef{Round: key, Index: of.Index, Repeat: of.Repeat, SpecialistID: of.SpecialistID}); err != nil {
+		return came, told(ctx, err)
+	}
+	came.Waits, _ = a.r.Waits(ctx, id) // if that cannot be told now, an advance looks
+	return came, nil
 }
 
 // told returns an error as Temporal is to take it: by its code, since histories hold no contents. Its words are in

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ import (
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/temporal"
 )
+
+// release is in the names of the histories that are recorded now. Those of former versions of the workflow stay.
+const release = "fewer-events"
 
 var record = flag.Bool("record", false, "write histories of the real server to testdata/histories")
 
@@ -197,6 +201,13 @@ func (s *site) stands(one *session.Session, is func(temporal.Status) bool) tempo
 	}
 }
 
+func (s *site) workflowID(one *session.Session) string {
+	s.Helper()
+	id, err := s.c.WorkflowID(s.Context(), one.ID)
+	s.ok(err)
+	return id
+}
+
 func needsHuman(at temporal.Status) bool { return at.Status == "needs_human" }
 
 // history returns the history of the newest run of a session, and keeps it for the replay.
@@ -217,7 +228,7 @@ func (s *site) history(one *session.Session, name string) *historypb.History {
 		s.Error("the history holds contents")
 	}
 	if *record {
-		s.ok(os.WriteFile(filepath.Join("testdata", "histories", name+".json"), append(text, '\n'), 0o644))
+		s.ok(os.WriteFile(filepath.Join("testdata", "histories", name+"-"+release+".json"), append(text, '\n'), 0o644))
 	}
 	replayer := worker.NewWorkflowReplayer()
 	replayer.RegisterWorkflowWithOptions(temporal.Session, workflow.RegisterOptions{Name: temporal.WorkflowName})
@@ -321,6 +332,91 @@ func TestServerLosesWorkflows(t *testing.T) {
 	now, err := s.client.DescribeWorkflowExecution(t.Context(), id, "")
 	if s.ok(err); now.WorkflowExecutionInfo.Execution.RunId == began || s.now(two).Executed != 3 {
 		t.Errorf("the run is the first still, executed are %d", s.now(two).Executed)
+	}
+}
+
+// TestServerEvents counts what a history takes: a wait for a human 7 events, k long asks that are answered one after the
+// other 6 each beside 7, a hundred rounds without a wait 12; and at the first wait two more, which say by which version
+// of the workflow it goes on.
+func TestServerEvents(t *testing.T) {
+	const asks, begun = 3, 2
+	var next [asks]chan struct{}
+	for i := range next {
+		next[i] = make(chan struct{})
+	}
+	var rounds atomic.Int32
+	s := newServer(t).site(func(ctx context.Context, q specialist.Question) (string, error) {
+		if q.Self == "local" {
+			if rounds.Add(1) == 100 {
+				return "finish", nil
+			}
+			return "again", nil
+		}
+		select {
+		case <-next[q.Self[1]-'0']:
+			return map[bool]string{true: "finish", false: "again"}[q.Self == "w0"], nil // so that there is no majority
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	})
+	defer s.worker().Stop()
+	length := func(one *session.Session, name string) (events int, bytes int64) {
+		h := s.history(one, name)
+		d, err := s.client.DescribeWorkflowExecution(t.Context(), s.workflowID(one), "")
+		s.ok(err)
+		return len(h.Events), d.WorkflowExecutionInfo.HistorySizeBytes
+	}
+	local := s.begin(machineOf(t, "", web("local", "5s"), first))
+	s.ended(local, "completed")
+	if n, _ := length(local, "local"); n > 12 || s.now(local).Executed != 100 {
+		t.Errorf("%d rounds take %d events", s.now(local).Executed, n)
+	}
+
+	one := s.begin(machineOf(t, `,"quorum":3`, web("w0", "10m"), web("w1", "10m"), web("w2", "10m"), human, `{"role":"arbiter","specialistId":"arb","strategyFnName":"alignmentMargin","threshold":0.9}`))
+	s.stands(one, func(at temporal.Status) bool { return len(at.Asks) == asks })
+	for i := range next { // nothing is to be done for one before the next is answered
+		close(next[i])
+		s.until(func() bool {
+			d, err := s.client.DescribeWorkflowExecution(t.Context(), s.workflowID(one), "")
+			return err == nil && d.PendingWorkflowTask == nil && len(d.PendingActivities) == asks-1-i
+		})
+	}
+	s.stands(one, needsHuman)
+	n, size := length(one, "asks")
+	if most := 3 + begun + 7 + 6*asks + 7; n > most { // the task that starts it, the asks, the human
+		t.Errorf("%d asks and a human take %d events, want %d", asks, n, most)
+	}
+	t.Logf("%d asks and a human take %d events, %d bytes", asks, n, size)
+	s.ok(s.client.TerminateWorkflow(t.Context(), s.workflowID(one), "", "enough"))
+
+	two := s.begin(machineOf(t, "", human, half))
+	at := s.stands(two, needsHuman)
+	before, small := length(two, "wait")
+	_, err := s.c.Runner.Decide(t.Context(), runner.Ruling{SessionID: two.ID, RoundID: at.RoundID, SpecialistID: "carol", TransitionName: "again"})
+	s.ok(err)
+	s.ok(s.c.Changed(t.Context(), two.ID, s.now(two).Sequence))
+	s.stands(two, func(now temporal.Status) bool { return needsHuman(now) && now.RoundID != at.RoundID })
+	s.until(func() bool { n, _ = length(two, "wait"); return n >= before+10 })
+	n, size = length(two, "wait")
+	if n-before > 4+7 || size-small > 1536 { // the signal and its task, the wait
+		t.Errorf("a ruling elsewhere and the next wait take %d events, %d bytes", n-before, size-small)
+	}
+	t.Logf("a ruling elsewhere and the next wait take %d events, %d bytes", n-before, size-small)
+}
+
+// until waits for what comes soon.
+func (s *server) until(is func() bool) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 60*time.Second)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for !is() {
+		select {
+		case <-ctx.Done():
+			s.Fatal("it does not come to that")
+		case <-again.C:
+		}
 	}
 }
 

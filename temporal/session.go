@@ -47,6 +47,11 @@ type Ask struct {
 	Deadline     int64  `json:"deadline"` // milliseconds since 1970
 }
 
+// A Came is what an ask came to. The answer is in the log.
+type Came struct {
+	Waits bool `json:"waits"` // for other asks: an advance would do nothing
+}
+
 // A Status is where a session stood when its workflow looked last.
 type Status struct {
 	Sequence int64  `json:"sequence"`
@@ -83,8 +88,11 @@ type sessionRun struct {
 	at      Status
 	out     map[Ask]workflow.CancelFunc // asks under way
 	order   []Ask                       // the same, in the order in which they were started
+	timer   workflow.Future             // of the last wait, while it has not fired; nil if there is none
+	fires   time.Time                   // when it does
+	halt    workflow.CancelFunc         // ends it
 	ended   []Ask                       // those that have ended, and were out at the last advance all the same
-	done    workflow.Channel            // of Ask: one has ended
+	done    workflow.Channel            // of ending
 	ruled   workflow.Channel            // of int: an update is done
 	woken   bool                        // something has happened with which advance may have something to do
 	updates int
@@ -178,8 +186,9 @@ func (s *sessionRun) ask(ctx workflow.Context) {
 		within = workflow.WithActivityOptions(within, workflow.ActivityOptions{StartToCloseTimeout: time.Duration(a.TimeoutMsec)*time.Millisecond + graceOfAsks, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
 		asked := workflow.ExecuteActivity(within, AskActivity, s.in, a)
 		workflow.Go(ctx, func(ctx workflow.Context) {
-			_ = asked.Get(ctx, nil) // what came of it is in the log
-			s.done.Send(ctx, a)
+			e := ending{ask: a}
+			_ = asked.Get(ctx, &e.came) // what came of it is in the log; a worker of a former version says nothing
+			s.done.Send(ctx, e)
 		})
 	}
 }
@@ -189,12 +198,41 @@ func (s *sessionRun) forget(a Ask) {
 	s.order = slices.DeleteFunc(s.order, func(o Ask) bool { return o == a })
 }
 
-// hasEnded notes the end of an ask, if it was not cancelled.
-func (s *sessionRun) hasEnded(a Ask) {
-	if s.out[a] != nil {
-		s.forget(a)
-		s.ended = append(s.ended, a)
-		s.woken = true
+// An ending is the end of an ask.
+type ending struct {
+	ask  Ask
+	came Came
+}
+
+// hasEnded notes the end of an ask, if it was not cancelled. An advance follows, unless others are under way and
+// it would do nothing but wait for them.
+func (s *sessionRun) hasEnded(e ending, fewer bool) {
+	if s.out[e.ask] != nil {
+		s.forget(e.ask)
+		s.ended = append(s.ended, e.ask)
+		s.woken = s.woken || !fewer || !e.came.Waits || len(s.out) == 0
+	}
+}
+
+// fewerEvents is the change by which a wait takes fewer events: a timer that has not fired serves the next wait, too, and
+// no advance follows an ask after which there is nothing to do.
+const fewerEvents = "fewer-events"
+
+// until starts the timer of a wait, unless the one of a former wait fires in time.
+func (s *sessionRun) until(ctx workflow.Context, after time.Duration, fewer bool) {
+	fires := workflow.Now(ctx).Add(after)
+	if s.timer != nil && fewer && !s.fires.After(fires) {
+		return
+	}
+	s.stopTimer()
+	timing, cancel := workflow.WithCancel(ctx)
+	s.timer, s.fires, s.halt = workflow.NewTimer(timing, after), fires, cancel
+}
+
+func (s *sessionRun) stopTimer() {
+	if s.timer != nil {
+		s.halt()
+		s.timer = nil
 	}
 }
 
@@ -204,15 +242,17 @@ func (s *sessionRun) wait(ctx workflow.Context) (err error) {
 	if s.at.WakeAt != 0 {
 		after = min(after, max(soonest, time.UnixMilli(s.at.WakeAt).Sub(workflow.Now(ctx))))
 	}
-	timing, cancel := workflow.WithCancel(ctx)
-	defer cancel()
-	timer := workflow.NewTimer(timing, after)
+	fewer := workflow.GetVersion(ctx, fewerEvents, workflow.DefaultVersion, 1) >= 1
+	s.until(ctx, after, fewer)
+	if !fewer {
+		defer s.stopTimer()
+	}
 	changed := workflow.GetSignalChannel(ctx, ChangedSignal)
 	for !s.woken {
 		sel := workflow.NewSelector(ctx)
-		sel.AddFuture(timer, func(f workflow.Future) {
+		sel.AddFuture(s.timer, func(f workflow.Future) {
 			err = f.Get(ctx, nil)
-			s.woken = true
+			s.timer, s.woken = nil, true
 		})
 		sel.AddReceive(changed, func(c workflow.ReceiveChannel, _ bool) {
 			var sequence int64
@@ -220,11 +260,11 @@ func (s *sessionRun) wait(ctx workflow.Context) (err error) {
 			s.woken = s.woken || sequence == 0 || sequence > s.at.Sequence
 		})
 		sel.AddReceive(s.done, func(c workflow.ReceiveChannel, _ bool) {
-			var a Ask
-			c.Receive(ctx, &a)
-			s.hasEnded(a)
-			for c.ReceiveAsync(&a) { // answers that came together need one advance
-				s.hasEnded(a)
+			var e ending
+			c.Receive(ctx, &e)
+			s.hasEnded(e, fewer)
+			for c.ReceiveAsync(&e) { // answers that came together need one advance
+				s.hasEnded(e, fewer)
 			}
 		})
 		sel.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { err = ctx.Err(); s.woken = true })
