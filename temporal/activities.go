@@ -34,8 +34,10 @@ type Registry interface {
 
 // Register has a worker run the sessions of a Runner's store. Workers on one task queue need a Runner
 // each that reaches the same store and the same specialists.
-func Register(w Registry, r *runner.Runner) {
-	w.RegisterWorkflowWithOptions(Session, workflow.RegisterOptions{Name: WorkflowName})
+func Register(w Registry, r *runner.Runner) { register(w, r, Session) }
+
+func register(w Registry, r *runner.Runner, session any) {
+	w.RegisterWorkflowWithOptions(session, workflow.RegisterOptions{Name: WorkflowName})
 	a := &activities{r}
 	for name, f := range map[string]any{AdvanceActivity: a.advance, AskActivity: a.ask, DecideActivity: a.decide, ProposeActivity: a.propose, ResumeActivity: a.resume, ReviewActivity: a.review} {
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})

@@ -29,6 +29,7 @@ type service struct {
 	keys  []string
 	asked chan string
 	may   chan struct{} // closed: it answers
+	said  func()        // called when the first answer is on its way; nil does nothing
 }
 
 func newService(t *testing.T) *service {
@@ -43,6 +44,14 @@ func newService(t *testing.T) *service {
 		case <-s.may:
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"transitionName":"finish","toState":"done","reasoning":"` + secretWord + `"}`))
+			_ = http.NewResponseController(w).Flush()
+			s.mu.Lock()
+			said := s.said
+			s.said = nil
+			s.mu.Unlock()
+			if said != nil {
+				said()
+			}
 		case <-r.Context().Done():
 		}
 	}))
@@ -188,18 +197,88 @@ func TestWorkerKilled(t *testing.T) {
 	}
 	close(hook.may)
 	p.ends(one, "completed")
+	p.undisturbed(one, 0)
+}
+
+// undisturbed fails the test unless the log is that of a session that nobody has disturbed, but that an ask was repeated so
+// often, and the store is whole.
+func (p *place) undisturbed(one *session.Session, repeats int) {
+	p.Helper()
 	var kinds []string
+	repeated := 0
 	for line := range strings.Lines(p.call("log", one.ID.String(), "--json")) {
-		var e struct{ Kind string }
+		var e struct {
+			Kind string
+			Data struct {
+				Asks []struct{ Repeat int }
+			}
+		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
+			p.Fatal(err)
+		}
+		if len(e.Data.Asks) == 1 && e.Data.Asks[0].Repeat > 0 {
+			repeated++
+			continue
 		}
 		kinds = append(kinds, e.Kind)
 	}
-	if got, want := strings.Join(kinds, " "), "session_created round_opened asked proposed judged gated executed ended"; got != want {
-		t.Errorf("the log is %s, want %s", got, want)
+	if got, want := strings.Join(kinds, " "), "session_created round_opened driver_changed asked proposed judged gated executed ended"; got != want || repeated > repeats {
+		p.Errorf("the log is %s, with %d repeats, want %s", got, repeated, want)
 	}
 	p.call("store", "verify")
+}
+
+// TestKilled kills what runs a session, and starts it again: its worker inside an advance, its worker between an answer and
+// its commit, worker and Temporal while an ask is out. The service is asked under one key; the log is that of a session that
+// nobody has disturbed.
+func TestKilled(t *testing.T) {
+	for _, c := range []struct {
+		name, timeout string
+		answers       bool // when it is killed
+		temporal      bool // is killed as well
+		repeats       int
+	}{
+		{"worker in advance", "25s", false, false, 1},
+		{"worker with an answer in ask", "10m", true, false, 0},
+		{"worker with an answer in advance", "25s", true, false, 1},
+		{"worker and Temporal in ask", "10m", false, true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			hook := newService(t)
+			p := newPlace(t, hook.URL)
+			one := p.begin(machineOf(t, "", strings.ReplaceAll(web("a", c.timeout), "https://x.example/", hook.URL), first))
+			worker := p.serve()
+			killed := make(chan struct{})
+			kill := func() { _ = worker.Process.Kill(); _ = worker.Wait(); close(killed) }
+			if c.answers {
+				hook.said = kill
+				close(hook.may)
+			}
+			p.call("adopt", one.ID.String(), "--temporal", p.address)
+			key := <-hook.asked
+			if !c.answers {
+				kill()
+			}
+			<-killed
+			if c.temporal {
+				p.kill()
+				p.start(program(t))
+			}
+			if !c.answers {
+				close(hook.may)
+			}
+			p.serve()
+			p.ends(one, "completed")
+			p.undisturbed(one, c.repeats)
+			hook.mu.Lock()
+			defer hook.mu.Unlock()
+			for _, k := range hook.keys {
+				if k != key || key == "" {
+					t.Errorf("asked was under %q", hook.keys)
+				}
+			}
+		})
+	}
 }
 
 // readiness waits until /readyz says that of Temporal.

@@ -2,6 +2,7 @@ package temporal_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -195,7 +196,7 @@ func (s *site) stands(one *session.Session, is func(temporal.Status) bool) tempo
 		}
 		select {
 		case <-ctx.Done():
-			s.Fatalf("the workflow stands at %+v, %v", at, err)
+			s.Fatalf("the workflow stands at %+v, %v, its history is %v", at, err, s.kinds(one))
 		case <-again.C:
 		}
 	}
@@ -209,6 +210,19 @@ func (s *site) workflowID(one *session.Session) string {
 }
 
 func needsHuman(at temporal.Status) bool { return at.Status == "needs_human" }
+
+// kinds returns the kinds of the events of the newest run of a session, and why tasks have failed.
+func (s *site) kinds(one *session.Session) (list []string) {
+	events := s.client.GetWorkflowHistory(context.WithoutCancel(s.Context()), s.workflowID(one), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return append(list, err.Error())
+		}
+		list = append(list, e.EventType.String()+e.GetWorkflowTaskFailedEventAttributes().GetFailure().GetMessage())
+	}
+	return list
+}
 
 // history returns the history of the newest run of a session, and keeps it for the replay.
 func (s *site) history(one *session.Session, name string) *historypb.History {
@@ -418,6 +432,39 @@ func (s *server) until(is func() bool) {
 		case <-again.C:
 		}
 	}
+}
+
+// TestServerOfTwoVersions: workers of this version and of the former one share a queue. Whoever begins a workflow, and
+// whoever gets its tasks, it goes on, also when the former ones are gone.
+func TestServerOfTwoVersions(t *testing.T) {
+	s := newServer(t).site(func(context.Context, specialist.Question) (string, error) { return "", errors.New("down") })
+	defer s.worker().Stop()
+	former, err := (&temporal.Client{Temporal: s.client, Runner: s.runner(), Queue: s.queue}).NewFormerWorker(t.Context())
+	s.ok(err)
+	s.ok(former.Start())
+	var list []*session.Session
+	for range 4 {
+		list = append(list, s.begin(machineOf(t, "", web("a", "10m"), human, half)))
+	}
+	for n, transition := range []string{"again", "again", "finish"} {
+		for _, one := range list {
+			at := s.stands(one, func(at temporal.Status) bool { return needsHuman(at) && at.RoundID == s.now(one).Key().ID() })
+			done, err := s.c.Decide(t.Context(), one.ID, fmt.Sprint(n), seen(t, s.c.Runner, one, temporal.Ruling{RoundID: at.RoundID, SpecialistID: "carol", TransitionName: transition}))
+			if s.ok(err); !done.Executed {
+				t.Errorf("ruling %d came to %+v", n, done)
+			}
+		}
+		if n == 1 {
+			former.Stop()
+		}
+	}
+	for _, one := range list {
+		s.ended(one, "completed")
+		if now := s.now(one); now.Executed != 3 {
+			t.Errorf("executed are %d", now.Executed)
+		}
+	}
+	s.cast.askedOnce(t, 3*len(list))
 }
 
 // TestServerKilled: the server of Temporal is killed while an ask is out, the answer is recorded all the same, and

@@ -85,6 +85,7 @@ var retries = temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoeffici
 // A sessionRun is one run of the workflow.
 type sessionRun struct {
 	in      Input
+	former  bool
 	at      Status
 	out     map[Ask]workflow.CancelFunc // asks under way
 	order   []Ask                       // the same, in the order in which they were started
@@ -99,8 +100,11 @@ type sessionRun struct {
 }
 
 // Session is the workflow dialai.session.v1.
-func Session(ctx workflow.Context, in Input) (Result, error) {
-	s := &sessionRun{in: in, out: map[Ask]workflow.CancelFunc{}, done: workflow.NewChannel(ctx), ruled: workflow.NewBufferedChannel(ctx, mostUpdates)}
+func Session(ctx workflow.Context, in Input) (Result, error) { return run(ctx, in, false) }
+
+// run is Session; former is as the version of it before fewerEvents, of which tests have workers.
+func run(ctx workflow.Context, in Input, former bool) (Result, error) {
+	s := &sessionRun{in: in, former: former, out: map[Ask]workflow.CancelFunc{}, done: workflow.NewChannel(ctx), ruled: workflow.NewBufferedChannel(ctx, mostUpdates)}
 	if err := s.handle(ctx); err != nil {
 		return Result{}, err
 	}
@@ -242,7 +246,7 @@ func (s *sessionRun) wait(ctx workflow.Context) (err error) {
 	if s.at.WakeAt != 0 {
 		after = min(after, max(soonest, time.UnixMilli(s.at.WakeAt).Sub(workflow.Now(ctx))))
 	}
-	fewer := workflow.GetVersion(ctx, fewerEvents, workflow.DefaultVersion, 1) >= 1
+	fewer := !s.former && workflow.GetVersion(ctx, fewerEvents, workflow.DefaultVersion, 1) >= 1
 	s.until(ctx, after, fewer)
 	if !fewer {
 		defer s.stopTimer()

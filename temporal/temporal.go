@@ -88,13 +88,16 @@ func (c *Client) WorkflowID(ctx context.Context, id specialist.SessionID) (strin
 // from asking Temporal for work it stops.
 func (c *Client) NewWorker(ctx context.Context) (worker.Worker, error) { return c.newWorker(ctx, nil) }
 
+// sticky is how long a task waits for the worker that knows its workflow, which may be gone, before others get it.
+const sticky = time.Second
+
 // newWorker is NewWorker. fatal is told of the error after which the worker stops; nil is told nothing.
 func (c *Client) newWorker(ctx context.Context, fatal func(error)) (worker.Worker, error) {
 	queue, err := c.TaskQueue(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := worker.New(c.Temporal, queue, worker.Options{StickyScheduleToStartTimeout: time.Second, WorkerStopTimeout: 20 * time.Second, OnFatalError: fatal})
+	w := worker.New(c.Temporal, queue, worker.Options{StickyScheduleToStartTimeout: sticky, WorkerStopTimeout: 20 * time.Second, OnFatalError: fatal})
 	Register(w, c.Runner)
 	return w, nil
 }
