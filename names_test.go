@@ -31,8 +31,9 @@ import (
 // and the inbox with the sessions that are quarantined; and those by which a session is driven from outside,
 // by whoever sends the asks that it records, and by which a program with another driver has its commands among ours;
 // and that by which an archive is erased in, and those by which what a server remembers is copied;
-// and a suite of stores whose processes are killed.
-const maxNames = 1409
+// and a suite of stores whose processes are killed;
+// and those by which a session says who carries it on.
+const maxNames = 1415
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -69,6 +70,7 @@ var offered = map[string]string{
 
 	"client.Now": "calls a server: see its example",
 
+	"session.KindDriver":    "a kind of event among others, for who reads a log",
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",
 

@@ -65,7 +65,7 @@ func ExemplarOf(e specialist.Exemplar, withheld bool) Exemplar {
 
 // A Driven says how it goes with a session that a server carries on.
 type Driven struct {
-	Mode        string           `json:"mode" doc:"driving, standby (another process drives), stalled, off, or none: the session is left to step and run"`
+	Mode        string           `json:"mode" doc:"driving, standby (another process drives), stalled, off, none: the session is left to step and run, or temporal: a workflow of Temporal carries it on"`
 	Known       bool             `json:"known" doc:"this process has to do with the session: its turn comes, or a time"`
 	NextAttempt *specialist.Time `json:"nextAttempt,omitempty" doc:"absent if its turn comes"`
 	Tries       int              `json:"tries,omitempty" doc:"how often a step has failed in a row"`

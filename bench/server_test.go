@@ -192,7 +192,7 @@ func BenchmarkServer(b *testing.B) {
 				ours := rate(c.clients, each, func(n int) { g.session(b, n) })
 				t1 := cpu()
 				rate(c.clients, each, func(int) {
-					s, err := g.runner.Start(context.Background(), g.machine, runner.StartOptions{Meta: []byte(`{"amount":120}`), Undriven: true})
+					s, err := g.runner.Start(context.Background(), g.machine, runner.StartOptions{Meta: []byte(`{"amount":120}`), Driver: session.DriverNone})
 					if err == nil {
 						_, err = g.runner.Run(context.Background(), s.ID, runner.RunOptions{})
 					}

@@ -188,7 +188,7 @@ func BenchmarkSubscribers(b *testing.B) {
 		tell(event)
 		theirs.hear()
 		t1 := time.Now()
-		if _, err := g.runner.Start(context.Background(), g.machine, runner.StartOptions{Meta: []byte(`{"amount":120}`), Undriven: true}); err != nil {
+		if _, err := g.runner.Start(context.Background(), g.machine, runner.StartOptions{Meta: []byte(`{"amount":120}`), Driver: session.DriverNone}); err != nil {
 			b.Fatal(err)
 		}
 		ours.hear()

@@ -21,7 +21,7 @@ import (
 // engine that a team runs already, say. It works with the engine that environment and flags
 // describe, and has flags and commands of its own. [Main] takes it; what it is given is not changed.
 type Driver struct {
-	Name string // one word, as "temporal"
+	Name string // one word: that of the session.Driver of the sessions that it carries on, such as "temporal"
 	// Flags declares what Run and the commands have to know, under the same names in each; nil
 	// declares nothing. The names are none of dialai's own.
 	Flags func(*flag.FlagSet)
@@ -31,12 +31,19 @@ type Driver struct {
 	// Committed is told of every commit of that server, in the order of each session's log. It
 	// must not block, and may be called concurrently; nil is told nothing.
 	Committed func(tenant string, c session.Change)
-	Commands  []DriverCommand
+	// Ready returns a check of what this driver needs, which /readyz has under its name; without it the server
+	// serves all the same. It may return nil where the flags ask for nothing, as may Ready be.
+	Ready func() func(context.Context) error
+	// Detail says by what name this driver knows a session that it carries on, as dialai show prints it; nil says
+	// nothing.
+	Detail   func(ctx context.Context, e DriverEngine, s *session.Session) (string, error)
+	Commands []DriverCommand
 }
 
 // A DriverCommand is a command of a Driver, among those of dialai.
 type DriverCommand struct {
-	Use, Short, Long, Example string // as help shows them; Use begins with a name that no other command has
+	Use, Short, Long, Example string              // as help shows them; Use begins with a name that no other command has
+	Flags                     func(*flag.FlagSet) // of this command alone; nil declares none
 	// Run does the work. What it writes to Out is printed also where it fails.
 	Run func(ctx context.Context, e DriverEngine, args []string) error
 }
@@ -44,9 +51,10 @@ type DriverCommand struct {
 // A DriverEngine is what a Driver works with.
 type DriverEngine struct {
 	*runner.Runner
-	Tenant string    // of the server; "" if there is one
-	Out    io.Writer // of a command; nil beside a server
-	JSON   bool      // Out gets JSON, one value a line
+	Tenant string         // of the server; "" if there is one
+	Out    io.Writer      // of a command; nil beside a server
+	Actor  *session.Actor // who has given a command; nil beside a server
+	JSON   bool           // Out gets JSON, one value a line
 	// Find returns the session whose id a text is, or begins. Beside a server it is nil.
 	Find func(ctx context.Context, id string) (*session.Session, error)
 }
@@ -58,9 +66,13 @@ func (a *app) use(drivers []Driver) {
 		if d.Run == nil {
 			continue
 		}
-		a.Beside = append(a.Beside, command.Beside{Flags: d.Flags, Committed: d.Committed, Run: func(ctx context.Context, e *command.Engine, tenant string) error {
+		beside := command.Beside{Flags: d.Flags, Committed: d.Committed, Run: func(ctx context.Context, e *command.Engine, tenant string) error {
 			return d.Run(ctx, DriverEngine{Runner: e.Runner, Tenant: tenant})
-		}})
+		}}
+		if d.Ready != nil {
+			beside.Ready = func() (string, func(context.Context) error) { return d.Name, d.Ready() }
+		}
+		a.Beside = append(a.Beside, beside)
 	}
 }
 
@@ -71,15 +83,32 @@ func (a *app) driverCommands() (list []*cobra.Command) {
 			cmd := &cobra.Command{Use: c.Use, Short: c.Short, Long: c.Long, Example: c.Example, Args: cobra.ArbitraryArgs}
 			cmd.RunE = func(cmd *cobra.Command, args []string) error {
 				return a.with(cmd.Context(), command.Writes, func(e *engine, out *bufio.Writer) error {
-					err := c.Run(cmd.Context(), DriverEngine{Runner: e.Runner, Out: out, JSON: a.Flags.JSON, Find: e.session}, args)
+					err := c.Run(cmd.Context(), DriverEngine{Runner: e.Runner, Out: out, Actor: command.LocalActor(), JSON: a.Flags.JSON, Find: e.session}, args)
 					return errors.Join(err, out.Flush())
 				})
 			}
 			command.AddGoFlags(cmd.Flags(), d.Flags)
+			command.AddGoFlags(cmd.Flags(), c.Flags)
 			list = append(list, cmd)
 		}
 	}
 	return list
+}
+
+// driverOf says who carries a session on by itself, and by what name they know it; "" where that is any process.
+func (a *app) driverOf(ctx context.Context, e *engine, s *session.Session) (string, error) {
+	driver := s.Options().Driver
+	if driver == session.DriverPool {
+		return "", nil
+	}
+	for _, d := range a.drivers {
+		if d.Name != driver.String() || d.Detail == nil || e.far != nil {
+			continue
+		}
+		known, err := d.Detail(ctx, DriverEngine{Runner: e.Runner, Find: e.session}, s)
+		return fmt.Sprintf("%s (%s)", driver, render.Clean(known)), err
+	}
+	return driver.String(), nil
 }
 
 // addDrivers adds the commands of the drivers, in a group of their own.

@@ -176,7 +176,7 @@ func readEncoder(t *testing.T) encoder {
 	t.Helper()
 	e := encoder{map[string]string{}, map[string]string{}}
 	var text strings.Builder
-	for _, path := range []string{"event.go", "case.go", "due.go", "roster.go", "form.go", "form_events.go", "form_verdict.go", "retracted.go", "moved.go", "manner.go", "erase.go", "../specialist/proposal.go", "../specialist/context.go"} {
+	for _, path := range []string{"event.go", "case.go", "due.go", "roster.go", "form.go", "form_events.go", "form_verdict.go", "retracted.go", "moved.go", "manner.go", "erase.go", "driver.go", "../specialist/proposal.go", "../specialist/context.go"} {
 		data, err := os.ReadFile(filepath.Join("../session", path))
 		if err != nil {
 			t.Fatal(err)

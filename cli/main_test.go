@@ -19,6 +19,7 @@ import (
 	"github.com/dialai/dialai/cli"
 	"github.com/dialai/dialai/internal/pgtest"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
@@ -56,10 +57,14 @@ func TestMain(m *testing.M) {
 // courier is a driver with a command that takes a session as far as it goes.
 func courier() cli.Driver {
 	var depot string
+	var back bool
 	return cli.Driver{
-		Name:  "courier",
+		Name:  "temporal",
 		Flags: func(f *flag.FlagSet) { f.StringVar(&depot, "depot", "here", "the `place` that couriers start from") },
 		Run:   func(context.Context, cli.DriverEngine) error { return nil },
+		Detail: func(_ context.Context, _ cli.DriverEngine, s *session.Session) (string, error) {
+			return "parcel " + s.ID.String()[:8], nil
+		},
 		Commands: []cli.DriverCommand{{
 			Use: "carry <session>", Short: "Take a session as far as it goes", Example: "  dialai-driver carry 0b9c1d3e",
 			Run: func(ctx context.Context, e cli.DriverEngine, args []string) error {
@@ -73,6 +78,21 @@ func courier() cli.Driver {
 				}
 				fmt.Fprintf(e.Out, "from %s: %s %s %t\n", depot, p.Status, p.Code, e.JSON)
 				return nil
+			},
+		}, {
+			Use: "take <session>", Short: "Have couriers carry a session on", Example: "  dialai-driver take 0b9c1d3e",
+			Flags: func(f *flag.FlagSet) { f.BoolVar(&back, "back", false, "give it back") },
+			Run: func(ctx context.Context, e cli.DriverEngine, args []string) error {
+				s, err := e.Find(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				to := session.DriverTemporal
+				if back {
+					to = session.DriverPool
+				}
+				_, err = e.SetDriver(ctx, s.ID, to, e.Actor)
+				return err
 			},
 		}},
 	}

@@ -47,7 +47,11 @@ decide, each choice as a command to copy.`,
 				_, err = fmt.Fprintf(out, "%s %s\n", s.Status, render.Clean(s.State.Name))
 				return err
 			}
-			return a.show(out, s, e.view(s, q).SessionView, q)
+			driver, err := a.driverOf(ctx, e, s)
+			if err != nil {
+				return err
+			}
+			return a.show(out, s, e.view(s, q).SessionView, q, driver)
 		}),
 	}
 	v.add(cmd)
@@ -62,7 +66,7 @@ func (e *engine) view(s *session.Session, q runner.Question) api.Session {
 	return api.SessionOf(s, q)
 }
 
-func (a *app) show(out io.Writer, s *session.Session, v session.SessionView, q runner.Question) error {
+func (a *app) show(out io.Writer, s *session.Session, v session.SessionView, q runner.Question, driver string) error {
 	spent, asks := v.Spent, s.OpenAsks()
 	if q.Withheld != nil {
 		asks = s.OpenAsksFor("")
@@ -76,6 +80,9 @@ func (a *app) show(out io.Writer, s *session.Session, v session.SessionView, q r
 		fmt.Fprintf(out, "Forked from:   %s at event %d\n", from.SessionID, from.Sequence)
 	}
 	fmt.Fprintf(out, "Status:        %s\n", s.Status)
+	if driver != "" {
+		fmt.Fprintf(out, "Driver:        %s\n", driver)
+	}
 	fmt.Fprintf(out, "State:         %s (round %d, attempt %d)\n", render.Clean(s.State.Name), s.Round, s.Attempt)
 	fmt.Fprintf(out, "Started:       %s\n", s.CreatedAt)
 	fmt.Fprintf(out, "Last event:    %d at %s\n", s.Sequence, s.UpdatedAt)

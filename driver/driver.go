@@ -47,7 +47,7 @@ type Driver struct {
 	busy     int
 	wakes    wakes
 	known    *lru.Cache[name, int64] // up to which event this process knows a session
-	undriven *lru.Cache[name, bool]  // sessions that are left to who steps them by name
+	undriven *lru.Cache[name, int64] // sessions that were for another driver, or for none, as of an event
 	driving  bool
 	tooOld   error          // a store is for newer versions only
 	pools    sync.WaitGroup // that claim sessions
@@ -130,7 +130,7 @@ func New(c Config) *Driver {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Driver{config: c, wake: make(chan struct{}, 1), times: newTimes(c.Times, c.MaxTime), known: lru.New[name, int64](remembered), undriven: lru.New[name, bool](remembered)}
+	return &Driver{config: c, wake: make(chan struct{}, 1), times: newTimes(c.Times, c.MaxTime), known: lru.New[name, int64](remembered), undriven: lru.New[name, int64](remembered)}
 }
 
 // Observer returns what a tenant's Runner tells of its commits: it is the Observer of the
@@ -145,7 +145,7 @@ func (d *Driver) Observer(tenant string) func(session.Change) {
 			if j := t.jobs[s.ID]; j != nil {
 				j.sequence = max(j.sequence, s.Sequence)
 			}
-		} else if t != nil && !s.Options().Undriven {
+		} else if t != nil && s.Options().Driver == session.DriverPool {
 			d.changed(t, s.ID, s.Machine().Name(), s.Sequence, s.Status == session.Running)
 			if j := t.jobs[s.ID]; j != nil {
 				j.mine.Store(true)
@@ -298,7 +298,7 @@ func (d *Driver) list(ctx context.Context, t *tenant, q session.ListQuery) error
 		}
 		d.mu.Lock()
 		for i := range page {
-			if _, undriven := d.undriven.Get(name{t.Name, page[i].SessionID}); !undriven && t.jobs[page[i].SessionID] == nil { // or it has its moment already
+			if as, _ := d.undriven.Get(name{t.Name, page[i].SessionID}); as < page[i].Sequence && t.jobs[page[i].SessionID] == nil { // or it has its moment already
 				d.changed(t, page[i].SessionID, page[i].MachineName, page[i].Sequence, true)
 			}
 		}
@@ -441,12 +441,16 @@ func (d *Driver) stepped(ctx context.Context, j *job) (runner.Tick, error) {
 		if err != nil {
 			return runner.Tick{}, err
 		}
-		if s.Options().Undriven {
-			return runner.Tick{}, errUndriven
+		if s.Options().Driver != session.DriverPool {
+			return runner.Tick{Session: s}, errUndriven
 		}
 		j.mine.Store(true)
 	}
-	return j.tenant.Runner.StepApart(ctx, j.id)
+	tick, err := j.tenant.Runner.StepApart(ctx, j.id)
+	if err == nil && tick.Session.Options().Driver != session.DriverPool { // as somebody has said meanwhile
+		j.mine.Store(false)
+	}
+	return tick, err
 }
 
 // limited stops a session whose steps were too many or have taken too long.
@@ -483,7 +487,7 @@ func (d *Driver) followed(ctx context.Context, j *job, tick runner.Tick, err err
 	case ctx.Err() != nil:
 		d.drop(j)
 	case err == errUndriven:
-		d.undriven.Put(j.name(), true)
+		d.undriven.Put(j.name(), tick.Session.Sequence)
 		d.drop(j)
 	case errors.Is(err, session.ErrStale):
 		d.ready(j)

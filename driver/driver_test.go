@@ -243,7 +243,7 @@ func TestUndriven(t *testing.T) {
 			g := newRig(t, driver.Config{}, kept, nil)
 			ids := []specialist.SessionID{}
 			start := func(r *runner.Runner, text string, a ...any) {
-				s, err := r.Start(t.Context(), parsed(t, text, a...), runner.StartOptions{Undriven: true})
+				s, err := r.Start(t.Context(), parsed(t, text, a...), runner.StartOptions{Driver: session.DriverNone})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -262,7 +262,7 @@ func TestUndriven(t *testing.T) {
 			synctest.Wait()
 			g.is(driven, session.Completed, session.CodeGoal)
 			for _, id := range ids {
-				if s := g.is(id, session.Running, ""); s.Executed != 0 || !s.Options().Undriven {
+				if s := g.is(id, session.Running, ""); s.Executed != 0 || s.Options().Driver != session.DriverNone {
 					t.Errorf("session of %s was carried on", s.Machine().Name())
 				}
 			}
@@ -274,6 +274,71 @@ func TestUndriven(t *testing.T) {
 			g.is(ids[0], session.Completed, session.CodeGoal)
 		})
 	}
+}
+
+// TestDriverChanged: a session that another driver takes over is left alone from its next step on, and carried on again
+// when it is given back, whichever process says so.
+func TestDriverChanged(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			kept := store.NewMemory()
+			g := newRig(t, driver.Config{}, kept, nil)
+			other := newRig(t, driver.Config{}, kept, nil) // of another process
+			var ids []specialist.SessionID
+			to := func(at specialist.SessionID, r *runner.Runner, d session.Driver) {
+				t.Helper()
+				if s, err := r.SetDriver(t.Context(), at, d, nil); err != nil || s.Options().Driver != d {
+					t.Fatalf("the driver is %v, %v", s, err)
+				}
+			}
+			for range 2 {
+				s, err := g.runner.Start(t.Context(), parsed(t, timed), runner.StartOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, s.ID)
+			}
+			g.drive(shared)
+			synctest.Wait()
+			to(ids[0], g.runner, session.DriverTemporal)
+			to(ids[1], other.runner, session.DriverTemporal)
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			for _, id := range ids {
+				if s := g.is(id, session.Running, ""); s.Executed != 0 {
+					t.Errorf("session %s was carried on", id)
+				}
+			}
+			to(ids[0], g.runner, session.DriverPool)
+			to(ids[1], other.runner, session.DriverPool)
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			for _, id := range ids {
+				g.is(id, session.Completed, session.CodeGoal)
+			}
+		})
+	}
+}
+
+// TestDriverChangedInStep: one that steps without end, taken over in a step, takes no further one.
+func TestDriverChangedInStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, driver.Config{MaxSteps: 1000}, store.NewMemory(), nil)
+		s := g.start(parsed(t, forever))
+		g.onCommit = func(c session.Change) {
+			if c.After.Executed == 3 && c.After.Executed > c.Before.Executed {
+				if _, err := g.runner.SetDriver(context.Background(), s, session.DriverTemporal, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		g.drive(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := g.is(s, session.Running, ""); s.Executed != 4 && s.Executed != 3 {
+			t.Errorf("it has taken %d steps", s.Executed)
+		}
+	})
 }
 
 // TestFair: ten thousand sessions of one machine do not keep one of another waiting.

@@ -174,7 +174,7 @@ func TestPoolCarriesOn(t *testing.T) {
 			ids = append(ids, g.start(two))
 		}
 		human, timer := g.start(parsed(t, asks)), g.start(parsed(t, timed))
-		undriven, err := g.runner.Start(t.Context(), two, runner.StartOptions{Undriven: true})
+		undriven, err := g.runner.Start(t.Context(), two, runner.StartOptions{Driver: session.DriverNone})
 		if err != nil {
 			t.Fatal(err)
 		}

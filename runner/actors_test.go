@@ -334,6 +334,10 @@ func TestEveryActHasItsActor(t *testing.T) {
 			_, err := b.r.Move(b.ctx, moved.ID, next, runner.Moving{Actor: *by, Note: "a better file"})
 			return err
 		}},
+		{"SetDriver", "driver_changed", func(by *session.Actor) error {
+			_, err := b.r.SetDriver(b.ctx, moved.ID, session.DriverTemporal, by)
+			return err
+		}},
 		{"Fork", "session_created", func(by *session.Actor) error {
 			_, err := b.r.Fork(b.ctx, first.ID, runner.Forking{Actor: by})
 			return err
@@ -371,7 +375,7 @@ func TestEveryActHasItsActor(t *testing.T) {
 		"Callback": true, "Answer": true, "Withdraw": true, // what was asked for: the proposal names who answers
 	}
 	for _, name := range []string{ // what the engine does, or only reads
-		"Step", "StepApart", "StepOn", "Called", "Run", "Tick", "Advance", "Ask", "StopAtLimit", "StopAtTime", "Meet", "Close", "Watch", "Fold", "SessionDecisions", "Due", "Store", "Now", "Session", "Sessions", "Inbox", "Reviews", "Question", "Asks", "Evaluate", "Past", "Weights", "Outcome",
+		"Step", "StepApart", "StepOn", "Called", "Run", "Tick", "Advance", "Ask", "Waits", "StopAtLimit", "StopAtTime", "Meet", "Close", "Watch", "Fold", "SessionDecisions", "Due", "Store", "Now", "Session", "Sessions", "Inbox", "Reviews", "Question", "Asks", "Evaluate", "Past", "Weights", "Outcome",
 		"Ledger", "QuotaHeld", "QuotaUsed", "Adopters", "Humans", "HumansIn", "Deciding", "Newest", "Decisions", "TrustHistory", "Calibration", "NewestDecisions", "Tally", "SelectChampion", "WithheldRounds"} {
 		told[name] = true
 	}

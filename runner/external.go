@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/internal/planning"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -29,7 +30,8 @@ import (
 // once at a time by one process, and by any number of processes under one key; one answer to
 // its newest request counts (Session.Refuses), and what comes otherwise is recorded with
 // its cost, or not sent at all. A request ends before the deadline of its ask, so that nobody
-// sends what somebody else may repeat; only one that had all its time has failed by that.
+// sends what somebody else may repeat. One that had all its time has failed by that; one that was begun too late is
+// repeated, but not for ever.
 
 // An ExternalAsk is an ask that is recorded and that whoever calls [Runner.Advance] has sent
 // by [Runner.Ask]. It holds no contents.
@@ -131,6 +133,29 @@ func (r *Runner) advance(ctx context.Context, id specialist.SessionID, o Advance
 		}
 		return r.progress(ctx, s, s.Status.String())
 	}
+}
+
+// Waits reports whether an Advance would do nothing but wait for external asks that are out: nobody else is to be asked, no
+// timer has come, and nothing that was answered settles the round. Whoever has had one of several asks sent may save the
+// call then. It changes nothing, and says false where only an Advance can tell.
+func (r *Runner) Waits(ctx context.Context, id specialist.SessionID) (bool, error) {
+	s, err := r.load(ctx, id)
+	if err != nil || s.Status != session.Running || s.State.Collapse != nil || s.WakeAt() != 0 && s.WakeAt() <= r.now() {
+		return false, err
+	}
+	w, err := r.beginPartial(ctx, s)
+	if err != nil || w.mode() == machine.Eager || !w.externalOut() {
+		return false, err
+	}
+	if w.by, err = w.arbiter(); err != nil {
+		return false, err
+	}
+	due, err := w.due(ctx)
+	if err != nil || len(due) > 0 || len(w.events) > 0 {
+		return false, err
+	}
+	settled, err := w.settled(ctx)
+	return !settled && err == nil, err
 }
 
 // progress says where a session stands.
@@ -239,7 +264,8 @@ func (w *engine) cancelExternal() {
 // and is paid once, a model knows none and is paid for each request, of which the log has
 // those that were answered.
 //
-// If ctx is done first nothing is recorded, and the ask stays out. Other errors:
+// If ctx is done first nothing is recorded, and the ask stays out; of one that is closed by then it records what it had
+// cost. Other errors:
 // [session.ErrNotFound] for what was never asked, or somebody who is switched off, ErrIllegal for an ask that another process
 // sends, a [*StartError] if this process lacks what asking takes, and a store that fails.
 // After each of them Ask may be called again, by any process.
@@ -309,12 +335,29 @@ func (r *Runner) sendExternal(ctx context.Context, ask AskRef) error {
 	}
 	h := r.answer(limited, *req, q, true, specialist.Time(time.Duration(s.State.Solicit.AsyncTimeout).Milliseconds()))
 	if h.code != "" && ctx.Err() != nil {
-		return ctx.Err()
+		return errors.Join(ctx.Err(), r.givenUp(context.WithoutCancel(ctx), ask, &h))
 	}
-	if h.code == session.CodeTimeout && left < most {
+	if h.code == session.CodeTimeout && left < most && ask.Repeat < mostLate {
 		return nil // it was begun too late, and had less than its time
 	}
 	return r.record(context.WithoutCancel(ctx), ask, &h) // what was sent is paid for
+}
+
+// mostLate is how often an external ask is repeated whose requests were begun too late to have all their time. Then it has
+// failed: whoever sends it is always late, and each of its requests is paid for.
+const mostLate = 3
+
+// givenUp records what a request had cost whose caller gave up when nobody needed its answer any more. One
+// that may still be asked again is charged for when it is.
+func (r *Runner) givenUp(ctx context.Context, ask AskRef, h *response) error {
+	if h.answer.Usage == (specialist.Usage{}) {
+		return nil
+	}
+	s, err := r.load(ctx, ask.Round.Session)
+	if err != nil || s.Refuses(s.Open, ask.Round, ask.Index, ask.Repeat) == "" {
+		return err
+	}
+	return r.record(ctx, ask, h)
 }
 
 // again makes the request of an external ask that is recorded.

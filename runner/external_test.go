@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -94,7 +95,7 @@ func timeless(v any) {
 func TestAdvanceIsRun(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 18))
-	settled := 0
+	settled, waited, unsaid := 0, 0, 0
 	for i := range 150 {
 		w := newDriven(rng)
 		var want []string
@@ -114,12 +115,13 @@ func TestAdvanceIsRun(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+		waited, unsaid = waited+w.waited, unsaid+w.unsaid
 		if strings.Contains(strings.Join(want, "\n"), session.CodeCancelled) {
 			settled++
 		}
 	}
-	if settled == 0 {
-		t.Error("no round was settled while answers were out")
+	if settled == 0 || waited <= unsaid {
+		t.Errorf("%d rounds were settled while answers were out, Waits said %d times that there is nothing to do, and %d times did not", settled, waited, unsaid)
 	}
 }
 
@@ -128,6 +130,8 @@ type driven struct {
 	def   def
 	says  map[string][]string      // by the number of the round
 	takes map[string]time.Duration // no two the same
+
+	waited, unsaid int // how often Waits said that there is nothing to do, and did not though it was so
 }
 
 func newDriven(rng *rand.Rand) *driven {
@@ -209,8 +213,18 @@ func (w *driven) drive(b *bench) []string {
 		}
 		for range p.Asks { // after each answer, as whoever drives a session does
 			<-changed
+			waits, err := by.Waits(b.ctx, s.ID)
+			b.ok(err)
+			before := b.now(s).Sequence
 			now, err := by.Advance(b.ctx, s.ID, runner.AdvanceOptions{External: all, MaxSteps: 6})
 			b.ok(err)
+			if waits && (now.Status != runner.WaitingStatus || now.Sequence != before) {
+				b.Errorf("Waits says that nothing is to be done, and Advance comes to %s", now.Status)
+			} else if !waits && now.Status == runner.WaitingStatus && now.Sequence == before && len(now.Asks) > 0 {
+				w.unsaid++
+			} else if waits {
+				w.waited++
+			}
 			if now.Status != runner.WaitingStatus || !slices.ContainsFunc(now.Asks, func(a runner.ExternalAsk) bool { return slices.Contains(p.Asks, a) }) {
 				break
 			}
@@ -389,6 +403,83 @@ func TestAskEndsInTime(t *testing.T) {
 		b.ok(b.r.Ask(b.ctx, again.Asks[0].AskRef))
 		b.advanced(s, session.NeedsHuman.String())
 		b.wantLog(s, p.Sequence, "ask_failed a timeout", "ask_failed d panic", "ask_failed c ask_error", "asked b#2", "ask_failed b timeout", "judged arb no_proposals", "needs_human no_proposals")
+	})
+}
+
+// TestAskIsLate: an ask whose requests are all begun too late is not repeated for ever. Each was sent, and has failed by
+// nothing but that.
+func TestAskIsLate(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.cast.play("v", after(time.Hour, saying("again")))
+		s := b.start(b.desk(web("v", `"timeout":"10s"`), half))
+		for repeat := range 20 {
+			p := b.advance(s)
+			if p.Status != runner.WaitingStatus {
+				if repeat != 4 || p.Status != session.NeedsHuman.String() {
+					t.Errorf("after %d requests it is %s", repeat, p.Status)
+				}
+				b.wantLog(s, p.Sequence-3, "ask_failed v timeout", "judged arb no_proposals", "needs_human no_proposals")
+				return
+			}
+			time.Sleep(time.Duration(p.Asks[0].Deadline-b.r.Now()-1000) * time.Millisecond)
+			b.ok(b.r.Ask(b.ctx, p.Asks[0].AskRef))
+		}
+		t.Error("it is repeated for ever")
+	})
+}
+
+// TestAskGivenUp: what a request had cost whose caller gives it up once the round is over is in the log; while the round is
+// open nothing of it is, since the ask is out.
+func TestAskGivenUp(t *testing.T) {
+	for _, over := range []bool{true, false} {
+		t.Run(fmt.Sprintf("over %t", over), func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				b.cast.play("v", func(ctx context.Context, _ specialist.Question) (specialist.Answer, error) {
+					<-ctx.Done()
+					return specialist.Answer{Usage: cost(dollar)}, ctx.Err()
+				})
+				s := b.start(b.desk(web("v"), human("human"), half))
+				p := b.advanced(s, runner.WaitingStatus, "v")
+				ctx, cancel := context.WithCancel(b.ctx)
+				done := make(chan error)
+				go func() { done <- b.r.Ask(ctx, p.Asks[0].AskRef) }()
+				synctest.Wait()
+				if over {
+					b.force(s, "park")
+				}
+				before := b.now(s).Sequence
+				cancel()
+				if err := <-done; !errors.Is(err, context.Canceled) {
+					t.Errorf("who gives up is told %v", err)
+				}
+				if want := map[bool]int{true: 1}[over]; b.count(s, "discarded") != want || b.now(s).Sequence != before+int64(want) || b.now(s).Spent().Money != dollar*exact.Money(want) {
+					t.Errorf("discarded are %d, spent %s", b.count(s, "discarded"), b.now(s).Spent().Money)
+				}
+			})
+		})
+	}
+}
+
+// TestAskNeverSent: an ask that a step has left to others, and repeats itself since it took too long, is not charged as
+// one that was lost: nobody could have sent it before the step had ended.
+func TestAskNeverSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := modelBench(t, inBubble)
+		b.cast.say("m", "again")
+		b.cast.play("f", func(context.Context, specialist.Question) (specialist.Answer, error) {
+			time.Sleep(time.Hour) // and does not look at its limit
+			return specialist.Answer{TransitionName: "park"}, nil
+		})
+		s := b.start(b.desk(llm("m", "free"), fn("f"), arb("alignmentMargin", threshold("0.99"))))
+		p := b.advance(s)
+		log := strings.Join(b.told(b.now(s)), "\n")
+		if len(p.Asks) != 1 || p.Asks[0].Repeat != 1 || strings.Contains(log, `"lost":true`) || b.now(s).Spent().Calls != 0 {
+			t.Errorf("out are %+v, and the log is\n%s", p.Asks, log)
+		}
+		time.Sleep(time.Hour)
+		if b.advance(s); !strings.Contains(strings.Join(b.told(b.now(s)), "\n"), `"lost":true`) {
+			t.Errorf("one that somebody may have sent is not charged:\n%s", strings.Join(b.told(b.now(s)), "\n"))
+		}
 	})
 }
 

@@ -15,8 +15,8 @@ type Forking struct {
 	At    int64                // the last event that comes along, which has to be the last of its commit; 0 is the newest
 	ID    specialist.SessionID // of the fork; the zero ID is one that the engine makes (Config.NewID)
 	Actor *session.Actor       // who forks it, for the record; nil if that is not said
-	// Undriven is as in StartOptions.
-	Undriven bool
+	// Driver is as in StartOptions.
+	Driver session.Driver
 }
 
 // Fork makes a session that goes on from where another one stood after a commit: with its
@@ -30,6 +30,9 @@ type Forking struct {
 // [ErrQuota] if its tenant may have no more at a time, and a store that fails.
 func (r *Runner) Fork(ctx context.Context, id specialist.SessionID, o Forking) (*session.Session, error) {
 	if err := checkActor(o.Actor); err != nil {
+		return nil, err
+	}
+	if err := checkDriver(o.Driver); err != nil {
 		return nil, err
 	}
 	if o.ID == (specialist.SessionID{}) {
@@ -60,7 +63,7 @@ func (r *Runner) Fork(ctx context.Context, id specialist.SessionID, o Forking) (
 	if err != nil {
 		return nil, err
 	}
-	c, err := k.Fork(o.ID, o.Actor, o.Undriven, now, p.Cases.Due(ctx, from, now))
+	c, err := k.Fork(o.ID, o.Actor, o.Driver, now, p.Cases.Due(ctx, from, now))
 	if err != nil {
 		return nil, err
 	}

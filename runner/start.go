@@ -45,9 +45,9 @@ type StartOptions struct {
 	// cannot be asked here are as if they were switched off, as long as it goes on, and its
 	// log says so.
 	AllowMissing []machine.SpecialistID
-	// Undriven says that no driver carries the session on: it stands until it is stepped or
-	// run by name.
-	Undriven bool
+	// Driver says who carries the session on by itself; the zero value is any process that carries on
+	// those of its store. With session.DriverNone it stands until it is stepped or run by name.
+	Driver session.Driver
 }
 
 // Start begins a session of a machine: DIAL's createSession. Everything that the
@@ -73,7 +73,10 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	if err := r.unpricedModels(m, plan); err != nil {
 		return nil, err
 	}
-	options := session.Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m), Missing: program.Missing(), Undriven: o.Undriven}
+	if err := checkDriver(o.Driver); err != nil {
+		return nil, err
+	}
+	options := session.Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m), Missing: program.Missing(), Driver: o.Driver}
 	switch o.Mode {
 	case "", machine.All, machine.Eager, machine.Sequential:
 	default:

@@ -376,8 +376,8 @@ func (s *Server) driven(ctx context.Context, p *Principal, in *params.Session) (
 	}
 	out := &drivenOut{api.Driven{Mode: "off"}}
 	switch {
-	case at.Options().Undriven:
-		out.Body.Mode = "none"
+	case at.Options().Driver != session.DriverPool:
+		out.Body.Mode = at.Options().Driver.String()
 		return out, nil
 	case s.config.Driver == nil:
 		return out, nil

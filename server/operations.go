@@ -273,7 +273,7 @@ func (s *Server) waitOf(asked string) (time.Duration, error) {
 
 // isSettled reports whether nothing of a session goes on by itself.
 func isSettled(at *session.Session) bool {
-	return at.Status != session.Running || at.Options().Undriven || at.Waits() || len(at.OpenAsks()) > 0 && at.OnlyLate()
+	return at.Status != session.Running || at.Options().Driver == session.DriverNone || at.Waits() || len(at.OpenAsks()) > 0 && at.OnlyLate()
 }
 
 // answer is the answer to a write on a session.

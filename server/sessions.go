@@ -48,8 +48,11 @@ func (s *Server) start(ctx context.Context, p *Principal, in *startIn) (*session
 	if err != nil {
 		return nil, err
 	}
-	o := runner.StartOptions{Meta: in.Body.MetaJSON, Mode: machine.Mode(in.Body.Mode), Defaults: in.Body.Defaults, Actor: p.actor(m.Name()), Undriven: in.Body.Drive != nil && !*in.Body.Drive}
-	o.Arbitrated = !o.Undriven && !p.byTool // DIAL's clients register the arbiter afterwards
+	o := runner.StartOptions{Meta: in.Body.MetaJSON, Mode: machine.Mode(in.Body.Mode), Defaults: in.Body.Defaults, Actor: p.actor(m.Name())}
+	if in.Body.Drive != nil && !*in.Body.Drive {
+		o.Driver = session.DriverNone
+	}
+	o.Arbitrated = o.Driver != session.DriverNone && !p.byTool // DIAL's clients register the arbiter afterwards
 	if in.Body.Seed != "" {
 		if o.Seed, err = strconv.ParseUint(in.Body.Seed, 10, 64); err != nil {
 			return nil, badSeed(in.Body.Seed)
@@ -498,7 +501,10 @@ func (s *Server) fork(ctx context.Context, p *Principal, in *forkIn) (*sessionOu
 	if err := seen(at, in.IfMatch); err != nil {
 		return nil, err
 	}
-	o := runner.Forking{Actor: p.actor(at.Machine().Name()), Undriven: in.Body == nil || !in.Body.Drive}
+	o := runner.Forking{Actor: p.actor(at.Machine().Name())}
+	if in.Body == nil || !in.Body.Drive {
+		o.Driver = session.DriverNone
+	}
 	if in.Body != nil {
 		o.At = in.Body.Sequence
 	}

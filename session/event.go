@@ -296,30 +296,32 @@ const (
 	KindResumed     = "resumed"
 	KindEnded       = "ended"
 	KindErased      = "erased"
+	KindDriver      = "driver_changed"
 )
 
-func (*Created) Kind() string     { return KindCreated }
-func (*RoundOpened) Kind() string { return KindRoundOpened }
-func (*Asked) Kind() string       { return KindAsked }
-func (*Proposed) Kind() string    { return KindProposed }
-func (*AskFailed) Kind() string   { return KindAskFailed }
-func (*Discarded) Kind() string   { return KindDiscarded }
-func (*Probed) Kind() string      { return KindProbed }
-func (*Judged) Kind() string      { return KindJudged }
-func (*Gated) Kind() string       { return KindGated }
-func (*Ruled) Kind() string       { return KindRuled }
-func (*Executed) Kind() string    { return KindExecuted }
-func (*Learned) Kind() string     { return KindLearned }
-func (*Reviewed) Kind() string    { return KindReviewed }
-func (*Retracted) Kind() string   { return KindRetracted }
-func (*Moved) Kind() string       { return KindMoved }
-func (*Adopted) Kind() string     { return KindAdopted }
-func (*AwaitsHuman) Kind() string { return KindNeedsHuman }
-func (*Reminded) Kind() string    { return KindReminded }
-func (*Revealed) Kind() string    { return KindRevealed }
-func (*Resumed) Kind() string     { return KindResumed }
-func (*Ended) Kind() string       { return KindEnded }
-func (*Erased) Kind() string      { return KindErased }
+func (*Created) Kind() string       { return KindCreated }
+func (*RoundOpened) Kind() string   { return KindRoundOpened }
+func (*Asked) Kind() string         { return KindAsked }
+func (*Proposed) Kind() string      { return KindProposed }
+func (*AskFailed) Kind() string     { return KindAskFailed }
+func (*Discarded) Kind() string     { return KindDiscarded }
+func (*Probed) Kind() string        { return KindProbed }
+func (*Judged) Kind() string        { return KindJudged }
+func (*Gated) Kind() string         { return KindGated }
+func (*Ruled) Kind() string         { return KindRuled }
+func (*Executed) Kind() string      { return KindExecuted }
+func (*Learned) Kind() string       { return KindLearned }
+func (*Reviewed) Kind() string      { return KindReviewed }
+func (*Retracted) Kind() string     { return KindRetracted }
+func (*Moved) Kind() string         { return KindMoved }
+func (*Adopted) Kind() string       { return KindAdopted }
+func (*AwaitsHuman) Kind() string   { return KindNeedsHuman }
+func (*Reminded) Kind() string      { return KindReminded }
+func (*Revealed) Kind() string      { return KindRevealed }
+func (*Resumed) Kind() string       { return KindResumed }
+func (*Ended) Kind() string         { return KindEnded }
+func (*Erased) Kind() string        { return KindErased }
+func (*DriverChanged) Kind() string { return KindDriver }
 
 // Codes that events and results carry beside those of arbiters and guards.
 const (

@@ -96,6 +96,8 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 		o.closeAsks(s)
 	case *Erased:
 		applyErased(s)
+	case *DriverChanged:
+		applyDriver(s, d)
 	case *Learned: // trust is a fold of its own
 		if d.Held != nil {
 			s.await(&Review{Kind: SecondLook, Key: s.last.Key(s.ID), State: s.last.Transition.From, Since: e.At, Outcome: d.Held})
@@ -105,7 +107,7 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 
 // IsSet reports whether any option is.
 func (o Options) IsSet() bool {
-	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != "" || o.Prices != "" || o.Subject != "" || o.Closed != nil || o.Due != nil || o.Actor != nil || o.ForkedFrom != nil || o.Missing != nil || o.Undriven
+	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != "" || o.Prices != "" || o.Subject != "" || o.Closed != nil || o.Due != nil || o.Actor != nil || o.ForkedFrom != nil || o.Missing != nil || o.Driver != DriverPool
 }
 
 func applyRound(s *Session, o *OpenRound, d *RoundOpened) {

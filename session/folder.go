@@ -200,6 +200,8 @@ func newData(kind string) Data {
 		return &Ended{}
 	case KindErased:
 		return &Erased{}
+	case KindDriver:
+		return &DriverChanged{}
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (k *Forker) keep(r Raw, d Data) {
 		if d.Attempt == 0 {
 			k.round = len(k.kept)
 		}
-	case *Learned, *Reviewed, *Retracted, *Adopted, *Revealed, *Erased:
+	case *Learned, *Reviewed, *Retracted, *Adopted, *Revealed, *Erased, *DriverChanged:
 		return
 	case *Ruled:
 		e.fromRulings = true
@@ -149,11 +149,11 @@ func (e *keptEvent) tells() bool {
 
 // Fork returns the first record of a session that goes on from there at a moment, and the
 // session. due says by when it is to leave its state.
-func (k *Forker) Fork(id specialist.SessionID, by *Actor, undriven bool, at specialist.Time, due *Due) (*Change, error) {
+func (k *Forker) Fork(id specialist.SessionID, by *Actor, driver Driver, at specialist.Time, due *Due) (*Change, error) {
 	s := k.Session()
 	options := s.Options()
 	options.Seed, options.Closed, options.Actor, options.Subject = 0, nil, by.Clone(), s.Subject()
-	options.Undriven = undriven
+	options.Driver = driver
 	options.ForkedFrom = &ForkedFrom{s.ID.String(), s.Sequence, s.Round}
 	program := s.Program
 	record := AppendEvents(nil, specialist.RoundKey{Session: id}, 1, []Event{{at, &Created{Program: program, Options: options, snapshot: k.snapshot(due)}}})

@@ -18,9 +18,6 @@ import (
 // machine of the session says at that event, so reading needs the session as of the
 // event before.
 
-// noDriver is the driver of a session that none carries on.
-const noDriver = "none"
-
 // A storedCreation is Created as it is stored: the definition by its digest.
 type storedCreation struct {
 	id, machineName, digest, seed string
@@ -43,13 +40,9 @@ func (c *storedCreation) form(f *form) {
 	if f.reading || c.options.Missing != nil {
 		f.texts("missing", &c.options.Missing)
 	}
-	driver := ""
-	if c.options.Undriven {
-		driver = noDriver
-	}
-	f.opt("driver", &driver)
-	if c.options.Undriven = driver == noDriver; driver != "" && driver != noDriver {
-		f.refuse("driver", driver)
+	word(f, "driver", &c.options.Driver)
+	if !c.options.Driver.Valid() {
+		f.refuse("driver", string(c.options.Driver))
 	}
 	value(f, "forkedFrom", &c.options.ForkedFrom)
 	encoded(f, "snapshot", &c.snapshot, func(p *snapshot) ([]byte, error) { return plainJSON(p), nil }, decodeSnapshot)

@@ -35,7 +35,7 @@ func Shown(v SessionView, p *Program, b Beside) (*Session, error) {
 	}
 	s := &Session{
 		ID: id, Program: p, State: state, Sequence: v.Sequence, CreatedAt: v.CreatedAt, UpdatedAt: b.UpdatedAt, Round: v.Round, Attempt: v.Attempt, Status: v.Status,
-		options: &Options{Meta: v.MetaJSON, ForkedFrom: v.ForkedFrom, Subject: v.Subject, Missing: b.Missing}, facts: &caseFacts{data: jsontext.ReadObject(v.Data), subject: v.Subject}, Open: &OpenRound{Notices: v.Notices},
+		options: &Options{Meta: v.MetaJSON, Driver: v.Driver, ForkedFrom: v.ForkedFrom, Subject: v.Subject, Missing: b.Missing}, facts: &caseFacts{data: jsontext.ReadObject(v.Data), subject: v.Subject}, Open: &OpenRound{Notices: v.Notices},
 	}
 	if v.Code != "" || v.Reason != "" {
 		s.outcome = &Outcome{Code: v.Code, Reason: v.Reason}

@@ -26,7 +26,7 @@ import (
 
 // SnapshotFormat is the number of the form in which [Session.Snapshot] writes. Another form is another
 // number, and so is anything that makes the fold of a log come to something else.
-const SnapshotFormat = 1
+const SnapshotFormat = 2
 
 // largestSnapshot is the most bytes that a snapshot has.
 const largestSnapshot = 16 << 20
@@ -287,12 +287,13 @@ func (k *snapshotCoder) transition(e *Executed) {
 func (k *snapshotCoder) options(o *Options) {
 	k.raw(&o.Meta)
 	wire.Bits(k.Coder, &o.Seed)
-	for _, v := range []*bool{&o.DefaultProposer, &o.DefaultArbiter, &o.Undriven} {
+	for _, v := range []*bool{&o.DefaultProposer, &o.DefaultArbiter} {
 		k.Bool(v)
 	}
 	wire.Text(k.Coder, &o.Mode)
 	wire.Text(k.Coder, &o.Prices)
 	wire.Text(k.Coder, &o.Subject)
+	wire.Text(k.Coder, &o.Driver)
 	wire.Slice(k.Coder, &o.Closed, k.closed)
 	wire.Pointer(k.Coder, &o.Due, k.due)
 	k.actor(&o.Actor)

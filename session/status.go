@@ -21,7 +21,7 @@ type Options struct {
 	Actor           *Actor             // who started it; nil if that is not said
 	ForkedFrom      *ForkedFrom        // nil unless it goes on from where another session stood
 	Missing         []string           // specialists without whom it was started; nil for most
-	Undriven        bool               // no driver carries it on: only who steps it, or runs it, by name
+	Driver          Driver             // who carries it on by itself now: what [DriverChanged] says, too, is here
 }
 
 // An Outcome says why a session is not running.

@@ -28,7 +28,8 @@ type SessionView struct {
 	Reason         string             `json:"reason,omitempty"`
 	Code           string             `json:"code,omitempty"`
 	MachineDigest  string             `json:"machineDigest"`
-	ForkedFrom     *ForkedFrom        `json:"forkedFrom,omitempty"` // nil unless it goes on from where another session stood
+	Driver         Driver             `json:"driver,omitempty" enum:"temporal,none"` // who carries it on by itself; left out for any process that does so for its store
+	ForkedFrom     *ForkedFrom        `json:"forkedFrom,omitempty"`                  // nil unless it goes on from where another session stood
 	Proposals      []json.RawMessage  `json:"proposals"`
 	Notices        []string           `json:"notices,omitempty"`
 	Waiting        []string           `json:"waiting,omitempty"` // whose answers are out
@@ -65,7 +66,7 @@ func (s *Session) View() SessionView {
 	v := SessionView{
 		SessionID: s.ID.String(), MachineName: s.Machine().Name(), CurrentState: s.State.Name, CurrentRoundID: s.Key().ID(),
 		Machine: s.Machine().JSON(), CreatedAt: s.CreatedAt, MetaJSON: s.Options().Meta, Sequence: s.Sequence, Round: s.Round, Attempt: s.Attempt,
-		Status: s.Status, Reason: o.Reason, Code: o.Code, MachineDigest: s.Machine().Digest(), ForkedFrom: s.Options().ForkedFrom, Notices: s.Notices(),
+		Status: s.Status, Reason: o.Reason, Code: o.Code, MachineDigest: s.Machine().Digest(), Driver: s.Options().Driver, ForkedFrom: s.Options().ForkedFrom, Notices: s.Notices(),
 		Proposals: []json.RawMessage{},
 		Spent:     spentView(spent),
 		Raised:    s.Raised(),

@@ -82,7 +82,7 @@ type Release struct {
 	// Failed is why its step has failed; "" if it has not. Then it is handed out later each time,
 	// in place of After, and to nobody any more after the eighth time in a row.
 	Failed string
-	// Undriven says that nobody is to carry it on: it is never handed out again.
+	// Undriven says that it is for another driver, or for none: it is not handed out again until that changes.
 	Undriven bool
 	// Elsewhere is for how long it is not handed out to this process, which lacks something that
 	// others may have; 0 for not at all. Where there are many, the process may be handed out none of their

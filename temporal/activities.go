@@ -1,10 +1,8 @@
 package temporal
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -12,7 +10,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -37,10 +34,12 @@ type Registry interface {
 
 // Register has a worker run the sessions of a Runner's store. Workers on one task queue need a Runner
 // each that reaches the same store and the same specialists.
-func Register(w Registry, r *runner.Runner) {
-	w.RegisterWorkflowWithOptions(Session, workflow.RegisterOptions{Name: WorkflowName})
+func Register(w Registry, r *runner.Runner) { register(w, r, Session) }
+
+func register(w Registry, r *runner.Runner, session any) {
+	w.RegisterWorkflowWithOptions(session, workflow.RegisterOptions{Name: WorkflowName})
 	a := &activities{r}
-	for name, f := range map[string]any{AdvanceActivity: a.advance, AskActivity: a.ask, DecideActivity: a.decide} {
+	for name, f := range map[string]any{AdvanceActivity: a.advance, AskActivity: a.ask, DecideActivity: a.decide, ProposeActivity: a.propose, ResumeActivity: a.resume, ReviewActivity: a.review} {
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
 }
@@ -69,45 +68,18 @@ func (a *activities) advance(ctx context.Context, in Input) (Status, error) {
 	return at, nil
 }
 
-func (a *activities) ask(ctx context.Context, in Input, of Ask) error {
+func (a *activities) ask(ctx context.Context, in Input, of Ask) (came Came, err error) {
 	id, err := session.ParseID(in.SessionID)
 	if err != nil {
-		return told(ctx, &session.NotFoundError{What: "Session", ID: in.SessionID})
+		return came, told(ctx, &session.NotFoundError{What: "Session", ID: in.SessionID})
 	}
 	defer beat(ctx)()
 	key := specialist.RoundKey{Session: id, Round: of.Round, Attempt: of.Attempt}
-	return told(ctx, a.r.Ask(ctx, runner.AskRef{Round: key, Index: of.Index, Repeat: of.Repeat, SpecialistID: of.SpecialistID}))
-}
-
-func (a *activities) decide(ctx context.Context, in Input, r Ruling) (Ruled, error) {
-	id, err := session.ParseID(in.SessionID)
-	if err != nil {
-		return Ruled{}, told(ctx, &session.NotFoundError{What: "Session", ID: in.SessionID})
+	if err := a.r.Ask(ctx, runner.AskRef{Round: key, Index: of.Index, Repeat: of.Repeat, SpecialistID: of.SpecialistID}); err != nil {
+		return came, told(ctx, err)
 	}
-	defer beat(ctx)()
-	done, err := a.r.Decide(ctx, runner.Ruling{SessionID: id, RoundID: r.RoundID, SpecialistID: machine.SpecialistID(r.SpecialistID), TransitionName: r.TransitionName})
-	if refused, ok := errors.AsType[*runner.Error](err); ok {
-		if s, err := a.r.Session(ctx, id); err == nil && activity.GetInfo(ctx).Attempt > 1 && hasRuled(s, r) {
-			return Ruled{Executed: true, Status: s.Status.String()}, nil // by a try of which nobody heard
-		}
-		return Ruled{Code: refused.Code}, nil
-	}
-	if err != nil {
-		return Ruled{}, told(ctx, err)
-	}
-	ruled := Ruled{Executed: done.Executed, Status: done.Session.Status.String()}
-	if !ruled.Executed {
-		ruled.Code = cmp.Or(done.Session.Standing().Code, "refused")
-	}
-	return ruled, nil
-}
-
-// hasRuled reports whether a ruling was executed.
-func hasRuled(s *session.Session, r Ruling) bool {
-	return slices.ContainsFunc(s.History(), func(e *session.Executed) bool {
-		by := e.SpecialistID == r.SpecialistID || slices.Contains(e.Authors, r.SpecialistID)
-		return by && e.IsHuman && e.Transition.Name == r.TransitionName && (specialist.RoundKey{Session: s.ID, Round: e.Round, Attempt: e.Attempt}).ID() == r.RoundID
-	})
+	came.Waits, _ = a.r.Waits(ctx, id) // if that cannot be told now, an advance looks
+	return came, nil
 }
 
 // told returns an error as Temporal is to take it: by its code, since histories hold no contents. Its words are in

@@ -26,9 +26,11 @@ import (
 // settings are what the flags say.
 type settings struct {
 	address, namespace, queue string
+	all                       bool // adopt
 
 	mu      sync.Mutex
 	changes map[string]chan change // by tenant
+	workers workers
 }
 
 // of returns where the changes of a tenant wait.
@@ -51,14 +53,18 @@ func (s *settings) flags(f *flag.FlagSet) {
 func Driver() cli.Driver {
 	s := &settings{changes: map[string]chan change{}}
 	return cli.Driver{
-		Name: "temporal", Flags: s.flags, Run: s.run, Committed: s.committed,
+		Name: "temporal", Flags: s.flags, Run: s.run, Ready: s.ready, Committed: s.committed, Detail: s.detail,
 		Commands: []cli.DriverCommand{{
-			Use: "adopt <session>...", Short: "Have workflows of Temporal drive sessions",
+			Use: "adopt <session>... | --all", Short: "Have workflows of Temporal drive sessions",
 			Long: `Have each of the sessions driven by a workflow of Temporal, whatever became of a workflow that it had
-before: what has happened is in the store. A session that a workflow drives is left as it is. Servers with
---temporal do the work.`,
-			Example: `  dialai-temporal adopt 0b9c1d3e --temporal 127.0.0.1:7233`,
-			Run:     s.adopt,
+before: what has happened is in the store. From then on no other process carries it on by itself. A session that
+a workflow drives is left as it is. Servers with --temporal do the work.`,
+			Example: `  dialai-temporal adopt 0b9c1d3e --temporal 127.0.0.1:7233
+  dialai-temporal adopt --all --temporal 127.0.0.1:7233`,
+			Flags: func(f *flag.FlagSet) {
+				f.BoolVar(&s.all, "all", false, "all sessions that have not ended, whoever drives them")
+			},
+			Run: s.adopt,
 		}, {
 			Use: "workflow <session>", Short: "Show where the workflow of a session stands",
 			Long:    `Show where a session stood when its workflow looked last, as Temporal knows it.`,
@@ -92,27 +98,11 @@ func (s *settings) run(ctx context.Context, e cli.DriverEngine) error {
 	}
 	defer c.Close()
 	at := &Client{Temporal: c, Runner: e.Runner, Queue: s.queue}
-	again := time.NewTicker(retryStart)
-	defer again.Stop()
-	said := ""
-	for {
-		w, err := at.NewWorker(ctx)
-		if err == nil {
-			if err = w.Start(); err == nil {
-				defer w.Stop()
-				return s.tell(ctx, at, s.of(e.Tenant))
-			}
-		}
-		if now := err.Error(); now != said {
-			said = now
-			slog.WarnContext(ctx, "sessions do not run on Temporal yet", "error", err)
-		}
-		select { // Temporal is down: the server serves on
-		case <-ctx.Done():
-			return nil
-		case <-again.C:
-		}
-	}
+	var told sync.WaitGroup
+	defer told.Wait()
+	told.Go(func() { s.tell(ctx, at, s.of(e.Tenant)) })
+	s.workers.keep(ctx, c, at.newWorker)
+	return nil
 }
 
 // with runs a command of one session.
@@ -129,27 +119,53 @@ func (s *settings) with(ctx context.Context, e cli.DriverEngine, do func(*Client
 }
 
 func (s *settings) adopt(ctx context.Context, e cli.DriverEngine, args []string) error {
-	if len(args) == 0 {
-		return errors.New("which session? dialai-temporal sessions lists them")
+	switch {
+	case len(args) == 0 && !s.all:
+		return errors.New("which session? dialai-temporal sessions lists them, and --all takes all that have not ended")
+	case len(args) > 0 && s.all:
+		return errors.New("which sessions? name them, or give --all")
 	}
 	return s.with(ctx, e, func(c *Client) error {
 		for _, id := range args {
 			found, err := e.Find(ctx, id)
+			if err == nil {
+				err = adopt(ctx, e, c, found.ID)
+			}
 			if err != nil {
 				return err
 			}
-			workflowID, err := c.Adopt(ctx, found.ID)
+		}
+		if !s.all {
+			return nil
+		}
+		for found, err := range session.Each(ctx, e.Sessions, session.ListQuery{Statuses: session.LiveStatuses()}) {
+			if err == nil {
+				err = adopt(ctx, e, c, found.SessionID)
+			}
 			if err != nil {
-				return fmt.Errorf("session %s: %w", found.ID, err)
+				return err
 			}
-			if e.JSON {
-				_ = json.NewEncoder(e.Out).Encode(map[string]string{"sessionId": found.ID.String(), "workflowId": workflowID})
-				continue
-			}
-			fmt.Fprintf(e.Out, "%s is driven by workflow %s\n", found.ID, workflowID)
 		}
 		return nil
 	})
+}
+
+// adopt has a workflow drive a session, and says so.
+func adopt(ctx context.Context, e cli.DriverEngine, c *Client, id specialist.SessionID) error {
+	workflowID, err := c.Adopt(ctx, id, e.Actor)
+	if err != nil {
+		return fmt.Errorf("session %s: %w", id, err)
+	}
+	if e.JSON {
+		return json.NewEncoder(e.Out).Encode(map[string]string{"sessionId": id.String(), "workflowId": workflowID})
+	}
+	_, err = fmt.Fprintf(e.Out, "%s is driven by workflow %s\n", id, workflowID)
+	return err
+}
+
+// detail names the workflow of a session, which follows from its id: nobody is asked.
+func (s *settings) detail(ctx context.Context, e cli.DriverEngine, of *session.Session) (string, error) {
+	return (&Client{Runner: e.Runner}).WorkflowID(ctx, of.ID)
 }
 
 func (s *settings) workflow(ctx context.Context, e cli.DriverEngine, args []string) error {
@@ -187,11 +203,8 @@ type change struct {
 	sequence int64
 }
 
-// retryStart is how long it takes until a worker is started again that could not start.
-const retryStart = 10 * time.Second
-
-// untold is how many changes are kept that workflows were not told of yet. What is dropped a workflow
-// finds when it looks.
+// untold is how many changes are kept that workflows were not told of yet, as while Temporal is down. What is dropped a
+// workflow finds when it looks.
 const untold = 4096
 
 // committed notes what workflows are to be told.
@@ -242,16 +255,31 @@ func later(s *session.Session, index int32) bool {
 	return a != nil && a.Remote != nil && a.Remote.Accepted
 }
 
+// down reports whether an error says that Temporal is not there.
+func down(err error) bool {
+	_, gone := errors.AsType[*serviceerror.Unavailable](err)
+	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	return gone || late || errors.Is(err, context.DeadlineExceeded)
+}
+
 // tell tells workflows of changes until ctx is done.
-func (s *settings) tell(ctx context.Context, c *Client, changes <-chan change) error {
+func (s *settings) tell(ctx context.Context, c *Client, changes <-chan change) {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case of := <-changes:
-			within, cancel := context.WithTimeout(ctx, 5*time.Second)
-			_ = c.Changed(within, of.session, of.sequence)
-			cancel()
+			for again := true; again && ctx.Err() == nil; { // while Temporal is down, all the others would fail as well
+				within, cancel := context.WithTimeout(ctx, 5*time.Second)
+				err := c.Changed(within, of.session, of.sequence)
+				cancel()
+				if again = down(err); again {
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Second):
+					}
+				}
+			}
 		}
 	}
 }

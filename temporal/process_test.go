@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,6 +29,7 @@ type service struct {
 	keys  []string
 	asked chan string
 	may   chan struct{} // closed: it answers
+	said  func()        // called when the first answer is on its way; nil does nothing
 }
 
 func newService(t *testing.T) *service {
@@ -42,6 +44,14 @@ func newService(t *testing.T) *service {
 		case <-s.may:
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"transitionName":"finish","toState":"done","reasoning":"` + secretWord + `"}`))
+			_ = http.NewResponseController(w).Flush()
+			s.mu.Lock()
+			said := s.said
+			s.said = nil
+			s.mu.Unlock()
+			if said != nil {
+				said()
+			}
 		case <-r.Context().Done():
 		}
 	}))
@@ -55,6 +65,7 @@ type place struct {
 	program string
 	store   string
 	env     []string
+	listens string // the address of the newest server
 }
 
 func newPlace(t *testing.T, hook string) *place {
@@ -70,7 +81,13 @@ func newPlace(t *testing.T, hook string) *place {
 // serve starts a server with a worker.
 func (p *place) serve() *exec.Cmd {
 	p.Helper()
-	cmd := exec.Command(p.program, "serve", "--listen", "127.0.0.1:0", "--store", p.store, "--temporal", p.address)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.listens = l.Addr().String()
+	l.Close()
+	cmd := exec.Command(p.program, "serve", "--listen", p.listens, "--store", p.store, "--temporal", p.address)
 	cmd.Env = p.env
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -89,10 +106,15 @@ func (p *place) serve() *exec.Cmd {
 	return cmd
 }
 
-// call runs a command to its end and returns what it prints.
+// call runs a command on the store to its end and returns what it prints.
 func (p *place) call(args ...string) string {
 	p.Helper()
-	cmd := exec.Command(p.program, append(args, "--store", p.store)...)
+	return p.run(append(args, "--store", p.store)...)
+}
+
+func (p *place) run(args ...string) string {
+	p.Helper()
+	cmd := exec.Command(p.program, args...)
 	cmd.Env = p.env
 	var message bytes.Buffer
 	cmd.Stderr = &message
@@ -109,7 +131,7 @@ func (p *place) begin(m *machine.Machine) *session.Session {
 	s, r := p.open()
 	defer s.Close()
 	defer r.Close()
-	one, err := r.Start(p.Context(), m, runner.StartOptions{Undriven: true})
+	one, err := r.Start(p.Context(), m, runner.StartOptions{Driver: session.DriverNone})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -175,18 +197,143 @@ func TestWorkerKilled(t *testing.T) {
 	}
 	close(hook.may)
 	p.ends(one, "completed")
+	p.undisturbed(one, 0)
+}
+
+// undisturbed fails the test unless the log is that of a session that nobody has disturbed, but that an ask was repeated so
+// often, and the store is whole.
+func (p *place) undisturbed(one *session.Session, repeats int) {
+	p.Helper()
 	var kinds []string
+	repeated := 0
 	for line := range strings.Lines(p.call("log", one.ID.String(), "--json")) {
-		var e struct{ Kind string }
+		var e struct {
+			Kind string
+			Data struct {
+				Asks []struct{ Repeat int }
+			}
+		}
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
+			p.Fatal(err)
+		}
+		if len(e.Data.Asks) == 1 && e.Data.Asks[0].Repeat > 0 {
+			repeated++
+			continue
 		}
 		kinds = append(kinds, e.Kind)
 	}
-	if got, want := strings.Join(kinds, " "), "session_created round_opened asked proposed judged gated executed ended"; got != want {
-		t.Errorf("the log is %s, want %s", got, want)
+	if got, want := strings.Join(kinds, " "), "session_created round_opened driver_changed asked proposed judged gated executed ended"; got != want || repeated > repeats {
+		p.Errorf("the log is %s, with %d repeats, want %s", got, repeated, want)
 	}
 	p.call("store", "verify")
+}
+
+// TestKilled kills what runs a session, and starts it again: its worker inside an advance, its worker between an answer and
+// its commit, worker and Temporal while an ask is out. The service is asked under one key; the log is that of a session that
+// nobody has disturbed.
+func TestKilled(t *testing.T) {
+	for _, c := range []struct {
+		name, timeout string
+		answers       bool // when it is killed
+		temporal      bool // is killed as well
+		repeats       int
+	}{
+		{"worker in advance", "25s", false, false, 1},
+		{"worker with an answer in ask", "10m", true, false, 0},
+		{"worker with an answer in advance", "25s", true, false, 1},
+		{"worker and Temporal in ask", "10m", false, true, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			hook := newService(t)
+			p := newPlace(t, hook.URL)
+			one := p.begin(machineOf(t, "", strings.ReplaceAll(web("a", c.timeout), "https://x.example/", hook.URL), first))
+			worker := p.serve()
+			killed := make(chan struct{})
+			kill := func() { _ = worker.Process.Kill(); _ = worker.Wait(); close(killed) }
+			if c.answers {
+				hook.said = kill
+				close(hook.may)
+			}
+			p.call("adopt", one.ID.String(), "--temporal", p.address)
+			key := <-hook.asked
+			if !c.answers {
+				kill()
+			}
+			<-killed
+			if c.temporal {
+				p.kill()
+				p.start(program(t))
+			}
+			if !c.answers {
+				close(hook.may)
+			}
+			p.serve()
+			p.ends(one, "completed")
+			p.undisturbed(one, c.repeats)
+			hook.mu.Lock()
+			defer hook.mu.Unlock()
+			for _, k := range hook.keys {
+				if k != key || key == "" {
+					t.Errorf("asked was under %q", hook.keys)
+				}
+			}
+		})
+	}
+}
+
+// readiness waits until /readyz says that of Temporal.
+func (p *place) readiness(want string) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), 60*time.Second)
+	defer cancel()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		var said struct {
+			Status string
+			Checks map[string]string
+		}
+		r, err := http.Get("http://" + p.listens + "/readyz")
+		if err == nil {
+			err = json.NewDecoder(r.Body).Decode(&said)
+			r.Body.Close()
+			if err == nil && said.Checks["temporal"] == want && said.Status == "ready" && r.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			p.Fatalf("/readyz says %+v, %v, want %s of Temporal", said, err, want)
+		case <-again.C:
+		}
+	}
+}
+
+// TestTemporalDown: while Temporal is down /readyz says so, a ruling is taken, and the workflow goes on when it is back.
+func TestTemporalDown(t *testing.T) {
+	p := newPlace(t, "")
+	one := p.begin(machineOf(t, "", human, half))
+	p.serve()
+	p.readiness("ok")
+	p.call("adopt", one.ID.String(), "--temporal", p.address)
+	p.workflow(one, needsHuman)
+	p.kill()
+	p.readiness("failing")
+	if out := p.run("decide", one.ID.String(), "finish", "--as", "carol", "--server", "http://"+p.listens, "--key-file", filepath.Join(filepath.Dir(p.store), "server-key")); !strings.Contains(out, "complete") {
+		t.Errorf("the ruling came to %s", out)
+	}
+	p.start(program(t))
+	p.readiness("ok")
+	p.ends(one, "completed")
+}
+
+// workflow waits until the workflow of a session stands so.
+func (p *place) workflow(one *session.Session, is func(temporal.Status) bool) {
+	p.Helper()
+	st, r := p.open()
+	defer st.Close()
+	defer r.Close()
+	(&site{server: p.server, c: &temporal.Client{Temporal: p.client, Runner: r}}).stands(one, is)
 }
 
 // TestCommandsWorkOnTheStore: a timer wakes the workflow, other commands show what came of it, and what is missing is said.
@@ -196,9 +343,20 @@ func TestCommandsWorkOnTheStore(t *testing.T) {
 	worker := p.serve()
 	p.call("adopt", one.ID.String(), "--temporal", p.address)
 	p.ends(one, "completed")
-	if out := p.call("show", one.ID.String()); !strings.Contains(out, "completed") {
+	if out := p.call("show", one.ID.String()); !strings.Contains(out, "completed") || !strings.Contains(out, "Driver:        temporal (dialai/") {
 		t.Errorf("show says %s", out)
 	}
+	left, right := p.begin(machineOf(t, "", human, half)), p.begin(machineOf(t, "", human, half))
+	out := p.call("adopt", "--all", "--temporal", p.address)
+	for _, id := range []string{left.ID.String(), right.ID.String()} {
+		if !strings.Contains(out, id+" is driven by workflow dialai/") || !strings.Contains(p.call("show", id, "--json"), `"driver":"temporal"`) {
+			t.Errorf("adopt --all says %s", out)
+		}
+	}
+	if strings.Contains(out, one.ID.String()) {
+		t.Errorf("adopt --all takes what has ended: %s", out)
+	}
+	p.call("decide", left.ID.String(), "finish", "--as", "carol")
 	_ = worker.Process.Signal(os.Interrupt)
 	if err := worker.Wait(); err != nil && worker.ProcessState.ExitCode() != 130 {
 		t.Errorf("the server ends with %v", err)

@@ -2,6 +2,7 @@ package temporal_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +30,9 @@ import (
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/temporal"
 )
+
+// release is in the names of the histories that are recorded now. Those of former versions of the workflow stay.
+const release = "fewer-events"
 
 var record = flag.Bool("record", false, "write histories of the real server to testdata/histories")
 
@@ -149,9 +154,9 @@ func (s *site) worker() worker.Worker {
 
 func (s *site) begin(m *machine.Machine) *session.Session {
 	s.Helper()
-	one, err := s.c.Runner.Start(s.Context(), m, runner.StartOptions{Undriven: true})
+	one, err := s.c.Runner.Start(s.Context(), m, runner.StartOptions{Driver: session.DriverNone})
 	s.ok(err)
-	_, err = s.c.Adopt(s.Context(), one.ID)
+	_, err = s.c.Adopt(s.Context(), one.ID, nil)
 	s.ok(err)
 	return one
 }
@@ -191,13 +196,33 @@ func (s *site) stands(one *session.Session, is func(temporal.Status) bool) tempo
 		}
 		select {
 		case <-ctx.Done():
-			s.Fatalf("the workflow stands at %+v, %v", at, err)
+			s.Fatalf("the workflow stands at %+v, %v, its history is %v", at, err, s.kinds(one))
 		case <-again.C:
 		}
 	}
 }
 
+func (s *site) workflowID(one *session.Session) string {
+	s.Helper()
+	id, err := s.c.WorkflowID(s.Context(), one.ID)
+	s.ok(err)
+	return id
+}
+
 func needsHuman(at temporal.Status) bool { return at.Status == "needs_human" }
+
+// kinds returns the kinds of the events of the newest run of a session, and why tasks have failed.
+func (s *site) kinds(one *session.Session) (list []string) {
+	events := s.client.GetWorkflowHistory(context.WithoutCancel(s.Context()), s.workflowID(one), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return append(list, err.Error())
+		}
+		list = append(list, e.EventType.String()+e.GetWorkflowTaskFailedEventAttributes().GetFailure().GetMessage())
+	}
+	return list
+}
 
 // history returns the history of the newest run of a session, and keeps it for the replay.
 func (s *site) history(one *session.Session, name string) *historypb.History {
@@ -217,7 +242,7 @@ func (s *site) history(one *session.Session, name string) *historypb.History {
 		s.Error("the history holds contents")
 	}
 	if *record {
-		s.ok(os.WriteFile(filepath.Join("testdata", "histories", name+".json"), append(text, '\n'), 0o644))
+		s.ok(os.WriteFile(filepath.Join("testdata", "histories", name+"-"+release+".json"), append(text, '\n'), 0o644))
 	}
 	replayer := worker.NewWorkflowReplayer()
 	replayer.RegisterWorkflowWithOptions(temporal.Session, workflow.RegisterOptions{Name: temporal.WorkflowName})
@@ -232,7 +257,7 @@ func TestServerToTheEnd(t *testing.T) {
 	one := s.begin(machineOf(t, `,"quorum":3`, web("a", "10m"), web("b", "20m"), web("quick", "5s"), human, half))
 	at := s.stands(one, needsHuman)
 	s.cast.askedOnce(t, 3)
-	ruling := temporal.Ruling{RoundID: at.RoundID, Sequence: at.Sequence, SpecialistID: "carol", TransitionName: "finish"}
+	ruling := seen(t, s.c.Runner, one, temporal.Ruling{RoundID: at.RoundID, Sequence: at.Sequence, SpecialistID: "carol", TransitionName: "finish"})
 	for range 2 { // the same update twice is done once
 		done, err := s.c.Decide(t.Context(), one.ID, "key", ruling)
 		if s.ok(err); !done.Executed {
@@ -245,7 +270,7 @@ func TestServerToTheEnd(t *testing.T) {
 	}
 	h := s.history(one, "human")
 	t.Logf("%d events", len(h.Events))
-	if id, err := s.c.Adopt(t.Context(), one.ID); err != nil { // a workflow of what has ended ends at once
+	if id, err := s.c.Adopt(t.Context(), one.ID, nil); err != nil { // a workflow of what has ended ends at once
 		t.Errorf("adopting it again: %s, %v", id, err)
 	}
 	s.ended(one, "completed")
@@ -258,13 +283,13 @@ func TestServerRefusesUpdates(t *testing.T) {
 	one := s.begin(machineOf(t, "", human, half))
 	at := s.stands(one, needsHuman)
 	before := len(s.history(one, "waiting").Events)
-	if _, err := s.c.Decide(t.Context(), one.ID, "", temporal.Ruling{RoundID: "another", SpecialistID: "carol", TransitionName: "finish"}); err == nil || !strings.Contains(err.Error(), "the open round is") {
+	if _, err := s.c.Decide(t.Context(), one.ID, "", seen(t, s.c.Runner, one, temporal.Ruling{RoundID: "another", SpecialistID: "carol", TransitionName: "finish"})); err == nil || !strings.Contains(err.Error(), "the open round is") {
 		t.Errorf("a ruling of another round: %v", err)
 	}
 	if after := len(s.history(one, "waiting").Events); after != before {
 		t.Errorf("a refused update takes %d events", after-before)
 	}
-	if done, err := s.c.Decide(t.Context(), one.ID, "", temporal.Ruling{RoundID: at.RoundID, SpecialistID: "mallory", TransitionName: "finish"}); err != nil || done.Executed || done.Code == "" {
+	if done, err := s.c.Decide(t.Context(), one.ID, "", seen(t, s.c.Runner, one, temporal.Ruling{RoundID: at.RoundID, SpecialistID: "mallory", TransitionName: "finish"})); err != nil || done.Executed || done.Code == "" {
 		t.Errorf("a ruling of nobody: %+v, %v", done, err)
 	}
 	// Past Temporal, with no worker at that moment.
@@ -296,14 +321,14 @@ func TestServerLosesWorkflows(t *testing.T) {
 	if s.now(one).Status != session.Running {
 		t.Error("the session has changed")
 	}
-	_, err = s.c.Adopt(t.Context(), one.ID)
+	_, err = s.c.Adopt(t.Context(), one.ID, nil)
 	s.ok(err)
 	close(gone)
 	s.ended(one, "completed")
 	s.cast.askedOnce(t, 1)
 	s.history(one, "adopted")
 
-	two, err := s.c.Runner.Start(t.Context(), machineOf(t, "", human, half), runner.StartOptions{Undriven: true})
+	two, err := s.c.Runner.Start(t.Context(), machineOf(t, "", human, half), runner.StartOptions{Driver: session.DriverNone})
 	s.ok(err)
 	id, err = s.c.WorkflowID(t.Context(), two.ID)
 	s.ok(err)
@@ -314,7 +339,7 @@ func TestServerLosesWorkflows(t *testing.T) {
 	began := run.GetRunID()
 	for n := range 3 {
 		at := s.stands(two, needsHuman)
-		_, err := s.c.Decide(t.Context(), two.ID, fmt.Sprint(n), temporal.Ruling{RoundID: at.RoundID, Sequence: at.Sequence, SpecialistID: "carol", TransitionName: "again"})
+		_, err := s.c.Decide(t.Context(), two.ID, fmt.Sprint(n), seen(t, s.c.Runner, two, temporal.Ruling{RoundID: at.RoundID, Sequence: at.Sequence, SpecialistID: "carol", TransitionName: "again"}))
 		s.ok(err)
 		s.stands(two, func(now temporal.Status) bool { return now.RoundID != at.RoundID })
 	}
@@ -322,6 +347,124 @@ func TestServerLosesWorkflows(t *testing.T) {
 	if s.ok(err); now.WorkflowExecutionInfo.Execution.RunId == began || s.now(two).Executed != 3 {
 		t.Errorf("the run is the first still, executed are %d", s.now(two).Executed)
 	}
+}
+
+// TestServerEvents counts what a history takes: a wait for a human 7 events, k long asks that are answered one after the
+// other 6 each beside 7, a hundred rounds without a wait 12; and at the first wait two more, which say by which version
+// of the workflow it goes on.
+func TestServerEvents(t *testing.T) {
+	const asks, begun = 3, 2
+	var next [asks]chan struct{}
+	for i := range next {
+		next[i] = make(chan struct{})
+	}
+	var rounds atomic.Int32
+	s := newServer(t).site(func(ctx context.Context, q specialist.Question) (string, error) {
+		if q.Self == "local" {
+			if rounds.Add(1) == 100 {
+				return "finish", nil
+			}
+			return "again", nil
+		}
+		select {
+		case <-next[q.Self[1]-'0']:
+			return map[bool]string{true: "finish", false: "again"}[q.Self == "w0"], nil // so that there is no majority
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	})
+	defer s.worker().Stop()
+	length := func(one *session.Session, name string) (events int, bytes int64) {
+		h := s.history(one, name)
+		d, err := s.client.DescribeWorkflowExecution(t.Context(), s.workflowID(one), "")
+		s.ok(err)
+		return len(h.Events), d.WorkflowExecutionInfo.HistorySizeBytes
+	}
+	local := s.begin(machineOf(t, "", web("local", "5s"), first))
+	s.ended(local, "completed")
+	if n, _ := length(local, "local"); n > 12 || s.now(local).Executed != 100 {
+		t.Errorf("%d rounds take %d events", s.now(local).Executed, n)
+	}
+
+	one := s.begin(machineOf(t, `,"quorum":3`, web("w0", "10m"), web("w1", "10m"), web("w2", "10m"), human, `{"role":"arbiter","specialistId":"arb","strategyFnName":"alignmentMargin","threshold":0.9}`))
+	s.stands(one, func(at temporal.Status) bool { return len(at.Asks) == asks })
+	for i := range next { // nothing is to be done for one before the next is answered
+		close(next[i])
+		s.until(func() bool {
+			d, err := s.client.DescribeWorkflowExecution(t.Context(), s.workflowID(one), "")
+			return err == nil && d.PendingWorkflowTask == nil && len(d.PendingActivities) == asks-1-i
+		})
+	}
+	s.stands(one, needsHuman)
+	n, size := length(one, "asks")
+	if most := 3 + begun + 7 + 6*asks + 7; n > most { // the task that starts it, the asks, the human
+		t.Errorf("%d asks and a human take %d events, want %d", asks, n, most)
+	}
+	t.Logf("%d asks and a human take %d events, %d bytes", asks, n, size)
+	s.ok(s.client.TerminateWorkflow(t.Context(), s.workflowID(one), "", "enough"))
+
+	two := s.begin(machineOf(t, "", human, half))
+	at := s.stands(two, needsHuman)
+	before, small := length(two, "wait")
+	_, err := s.c.Runner.Decide(t.Context(), runner.Ruling{SessionID: two.ID, RoundID: at.RoundID, SpecialistID: "carol", TransitionName: "again"})
+	s.ok(err)
+	s.ok(s.c.Changed(t.Context(), two.ID, s.now(two).Sequence))
+	s.stands(two, func(now temporal.Status) bool { return needsHuman(now) && now.RoundID != at.RoundID })
+	s.until(func() bool { n, _ = length(two, "wait"); return n >= before+10 })
+	n, size = length(two, "wait")
+	if n-before > 4+7 || size-small > 1536 { // the signal and its task, the wait
+		t.Errorf("a ruling elsewhere and the next wait take %d events, %d bytes", n-before, size-small)
+	}
+	t.Logf("a ruling elsewhere and the next wait take %d events, %d bytes", n-before, size-small)
+}
+
+// until waits for what comes soon.
+func (s *server) until(is func() bool) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 60*time.Second)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for !is() {
+		select {
+		case <-ctx.Done():
+			s.Fatal("it does not come to that")
+		case <-again.C:
+		}
+	}
+}
+
+// TestServerOfTwoVersions: workers of this version and of the former one share a queue. Whoever begins a workflow, and
+// whoever gets its tasks, it goes on, also when the former ones are gone.
+func TestServerOfTwoVersions(t *testing.T) {
+	s := newServer(t).site(func(context.Context, specialist.Question) (string, error) { return "", errors.New("down") })
+	defer s.worker().Stop()
+	former, err := (&temporal.Client{Temporal: s.client, Runner: s.runner(), Queue: s.queue}).NewFormerWorker(t.Context())
+	s.ok(err)
+	s.ok(former.Start())
+	var list []*session.Session
+	for range 4 {
+		list = append(list, s.begin(machineOf(t, "", web("a", "10m"), human, half)))
+	}
+	for n, transition := range []string{"again", "again", "finish"} {
+		for _, one := range list {
+			at := s.stands(one, func(at temporal.Status) bool { return needsHuman(at) && at.RoundID == s.now(one).Key().ID() })
+			done, err := s.c.Decide(t.Context(), one.ID, fmt.Sprint(n), seen(t, s.c.Runner, one, temporal.Ruling{RoundID: at.RoundID, SpecialistID: "carol", TransitionName: transition}))
+			if s.ok(err); !done.Executed {
+				t.Errorf("ruling %d came to %+v", n, done)
+			}
+		}
+		if n == 1 {
+			former.Stop()
+		}
+	}
+	for _, one := range list {
+		s.ended(one, "completed")
+		if now := s.now(one); now.Executed != 3 {
+			t.Errorf("executed are %d", now.Executed)
+		}
+	}
+	s.cast.askedOnce(t, 3*len(list))
 }
 
 // TestServerKilled: the server of Temporal is killed while an ask is out, the answer is recorded all the same, and

@@ -2,8 +2,6 @@ package temporal
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -49,6 +47,11 @@ type Ask struct {
 	Deadline     int64  `json:"deadline"` // milliseconds since 1970
 }
 
+// A Came is what an ask came to. The answer is in the log.
+type Came struct {
+	Waits bool `json:"waits"` // for other asks: an advance would do nothing
+}
+
 // A Status is where a session stood when its workflow looked last.
 type Status struct {
 	Sequence int64  `json:"sequence"`
@@ -60,22 +63,6 @@ type Status struct {
 	Asks     []Ask  `json:"asks"`
 }
 
-// A Ruling is what a human says, as an update takes it. It has no words and no payload: those
-// belong into the store, where dialai decide and the API write them.
-type Ruling struct {
-	RoundID        string `json:"roundId"`
-	Sequence       int64  `json:"sequence"` // of the session as it was seen
-	SpecialistID   string `json:"specialistId"`
-	TransitionName string `json:"transitionName"`
-}
-
-// A Ruled is what came of it.
-type Ruled struct {
-	Executed bool   `json:"executed"`
-	Status   string `json:"status"`
-	Code     string `json:"code"` // why it was not executed; the words are in the store
-}
-
 // How long a workflow waits, and how long its activities may take.
 const (
 	lookEvery    = 5 * time.Minute  // where nobody tells of commits
@@ -85,7 +72,6 @@ const (
 	heartbeat    = 10 * time.Second // after which a worker is lost
 	graceOfAsks  = 5 * time.Second  // beyond the time that an ask has
 	soonest      = time.Second      // a timer, so that a clock that is off makes no busy loop
-	maxName      = 200              // bytes of a name in an update
 )
 
 // Events and updates after which a workflow goes on as a new run.
@@ -99,19 +85,26 @@ var retries = temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoeffici
 // A sessionRun is one run of the workflow.
 type sessionRun struct {
 	in      Input
+	former  bool
 	at      Status
 	out     map[Ask]workflow.CancelFunc // asks under way
 	order   []Ask                       // the same, in the order in which they were started
+	timer   workflow.Future             // of the last wait, while it has not fired; nil if there is none
+	fires   time.Time                   // when it does
+	halt    workflow.CancelFunc         // ends it
 	ended   []Ask                       // those that have ended, and were out at the last advance all the same
-	done    workflow.Channel            // of Ask: one has ended
+	done    workflow.Channel            // of ending
 	ruled   workflow.Channel            // of int: an update is done
 	woken   bool                        // something has happened with which advance may have something to do
 	updates int
 }
 
 // Session is the workflow dialai.session.v1.
-func Session(ctx workflow.Context, in Input) (Result, error) {
-	s := &sessionRun{in: in, out: map[Ask]workflow.CancelFunc{}, done: workflow.NewChannel(ctx), ruled: workflow.NewBufferedChannel(ctx, mostUpdates)}
+func Session(ctx workflow.Context, in Input) (Result, error) { return run(ctx, in, false) }
+
+// run is Session; former is as the version of it before fewerEvents, of which tests have workers.
+func run(ctx workflow.Context, in Input, former bool) (Result, error) {
+	s := &sessionRun{in: in, former: former, out: map[Ask]workflow.CancelFunc{}, done: workflow.NewChannel(ctx), ruled: workflow.NewBufferedChannel(ctx, mostUpdates)}
 	if err := s.handle(ctx); err != nil {
 		return Result{}, err
 	}
@@ -197,8 +190,9 @@ func (s *sessionRun) ask(ctx workflow.Context) {
 		within = workflow.WithActivityOptions(within, workflow.ActivityOptions{StartToCloseTimeout: time.Duration(a.TimeoutMsec)*time.Millisecond + graceOfAsks, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
 		asked := workflow.ExecuteActivity(within, AskActivity, s.in, a)
 		workflow.Go(ctx, func(ctx workflow.Context) {
-			_ = asked.Get(ctx, nil) // what came of it is in the log
-			s.done.Send(ctx, a)
+			e := ending{ask: a}
+			_ = asked.Get(ctx, &e.came) // what came of it is in the log; a worker of a former version says nothing
+			s.done.Send(ctx, e)
 		})
 	}
 }
@@ -208,45 +202,41 @@ func (s *sessionRun) forget(a Ask) {
 	s.order = slices.DeleteFunc(s.order, func(o Ask) bool { return o == a })
 }
 
-// handle takes queries and updates.
-func (s *sessionRun) handle(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, StatusQuery, func() (Status, error) { return s.at, nil }); err != nil {
-		return err
-	}
-	return workflow.SetUpdateHandlerWithOptions(ctx, DecideUpdate, s.decide, workflow.UpdateHandlerOptions{Validator: s.mayDecide})
+// An ending is the end of an ask.
+type ending struct {
+	ask  Ask
+	came Came
 }
 
-// mayDecide refuses what cannot be right, before anything is recorded of it.
-func (s *sessionRun) mayDecide(_ workflow.Context, r Ruling) error {
-	for _, name := range []string{r.RoundID, r.SpecialistID, r.TransitionName} {
-		if name == "" || len(name) > maxName {
-			return fmt.Errorf("a ruling names its round, who rules and the transition, each in at most %d bytes", maxName)
-		}
+// hasEnded notes the end of an ask, if it was not cancelled. An advance follows, unless others are under way and
+// it would do nothing but wait for them.
+func (s *sessionRun) hasEnded(e ending, fewer bool) {
+	if s.out[e.ask] != nil {
+		s.forget(e.ask)
+		s.ended = append(s.ended, e.ask)
+		s.woken = s.woken || !fewer || !e.came.Waits || len(s.out) == 0
 	}
-	switch {
-	case s.at.Status == "completed":
-		return errors.New("the session is completed")
-	case s.at.RoundID != "" && r.Sequence <= s.at.Sequence && r.RoundID != s.at.RoundID:
-		return fmt.Errorf("the open round is %s: read the question again", s.at.RoundID)
-	}
-	return nil
 }
 
-// decide has the engine decide about a ruling, which says what became of it.
-func (s *sessionRun) decide(ctx workflow.Context, r Ruling) (done Ruled, err error) {
-	s.updates++
-	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: mostAdvance, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
-	err = workflow.ExecuteActivity(ctx, DecideActivity, s.in, r).Get(ctx, &done)
-	s.ruled.SendAsync(s.updates)
-	return done, err
+// fewerEvents is the change by which a wait takes fewer events: a timer that has not fired serves the next wait, too, and
+// no advance follows an ask after which there is nothing to do.
+const fewerEvents = "fewer-events"
+
+// until starts the timer of a wait, unless the one of a former wait fires in time.
+func (s *sessionRun) until(ctx workflow.Context, after time.Duration, fewer bool) {
+	fires := workflow.Now(ctx).Add(after)
+	if s.timer != nil && fewer && !s.fires.After(fires) {
+		return
+	}
+	s.stopTimer()
+	timing, cancel := workflow.WithCancel(ctx)
+	s.timer, s.fires, s.halt = workflow.NewTimer(timing, after), fires, cancel
 }
 
-// hasEnded notes the end of an ask, if it was not cancelled.
-func (s *sessionRun) hasEnded(a Ask) {
-	if s.out[a] != nil {
-		s.forget(a)
-		s.ended = append(s.ended, a)
-		s.woken = true
+func (s *sessionRun) stopTimer() {
+	if s.timer != nil {
+		s.halt()
+		s.timer = nil
 	}
 }
 
@@ -256,15 +246,17 @@ func (s *sessionRun) wait(ctx workflow.Context) (err error) {
 	if s.at.WakeAt != 0 {
 		after = min(after, max(soonest, time.UnixMilli(s.at.WakeAt).Sub(workflow.Now(ctx))))
 	}
-	timing, cancel := workflow.WithCancel(ctx)
-	defer cancel()
-	timer := workflow.NewTimer(timing, after)
+	fewer := !s.former && workflow.GetVersion(ctx, fewerEvents, workflow.DefaultVersion, 1) >= 1
+	s.until(ctx, after, fewer)
+	if !fewer {
+		defer s.stopTimer()
+	}
 	changed := workflow.GetSignalChannel(ctx, ChangedSignal)
 	for !s.woken {
 		sel := workflow.NewSelector(ctx)
-		sel.AddFuture(timer, func(f workflow.Future) {
+		sel.AddFuture(s.timer, func(f workflow.Future) {
 			err = f.Get(ctx, nil)
-			s.woken = true
+			s.timer, s.woken = nil, true
 		})
 		sel.AddReceive(changed, func(c workflow.ReceiveChannel, _ bool) {
 			var sequence int64
@@ -272,11 +264,11 @@ func (s *sessionRun) wait(ctx workflow.Context) (err error) {
 			s.woken = s.woken || sequence == 0 || sequence > s.at.Sequence
 		})
 		sel.AddReceive(s.done, func(c workflow.ReceiveChannel, _ bool) {
-			var a Ask
-			c.Receive(ctx, &a)
-			s.hasEnded(a)
-			for c.ReceiveAsync(&a) { // answers that came together need one advance
-				s.hasEnded(a)
+			var e ending
+			c.Receive(ctx, &e)
+			s.hasEnded(e, fewer)
+			for c.ReceiveAsync(&e) { // answers that came together need one advance
+				s.hasEnded(e, fewer)
 			}
 		})
 		sel.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { err = ctx.Err(); s.woken = true })

@@ -1,6 +1,7 @@
 package temporal_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,7 +99,7 @@ func newWorld(t *testing.T, m *machine.Machine, says func(context.Context, speci
 	t.Helper()
 	w := &world{T: t, cast: &cast{says: says}, begun: map[string]int{}}
 	w.open(store.NewMemory())
-	s, err := w.r.Start(t.Context(), m, runner.StartOptions{Undriven: true})
+	s, err := w.r.Start(t.Context(), m, runner.StartOptions{Driver: session.DriverNone})
 	w.ok(err)
 	w.s = s
 	return w
@@ -238,6 +240,7 @@ type callback struct {
 	t    *testing.T
 	want string // of the refusal; "" for none
 	told *temporal.Ruled
+	done *temporal.Done
 }
 
 func (c callback) Accept() {
@@ -259,11 +262,40 @@ func (c callback) Complete(v any, err error) {
 	if r, ok := v.(temporal.Ruled); ok && c.told != nil {
 		*c.told = r
 	}
+	if r, ok := v.(temporal.Done); ok && c.done != nil {
+		*c.done = r
+	}
+}
+
+var carol = temporal.Actor{Subject: "key:carol", Method: "key"}
+
+// seen has a ruling be of the question as it is, unless it says otherwise.
+func seen(t *testing.T, r *runner.Runner, of *session.Session, what temporal.Ruling) temporal.Ruling {
+	t.Helper()
+	now, err := r.Session(t.Context(), of.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := r.Question(t.Context(), now, machine.SpecialistID(what.SpecialistID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	what.QuestionDigest, what.Actor = cmp.Or(what.QuestionDigest, q.Digest), carol
+	return what
 }
 
 func (w *world) rule(r temporal.Ruling, refused string) *temporal.Ruled {
+	w.Helper()
 	told := &temporal.Ruled{}
-	w.env.UpdateWorkflow(temporal.DecideUpdate, r.SpecialistID+r.TransitionName+r.RoundID, callback{w.T, refused, told}, r)
+	r = seen(w.T, w.r, w.s, r)
+	w.env.UpdateWorkflow(temporal.DecideUpdate, r.SpecialistID+r.TransitionName+r.RoundID+r.QuestionDigest, callback{w.T, refused, told, nil}, r)
+	return told
+}
+
+// update sends another update than a ruling.
+func (w *world) update(name string, in any, refused string) *temporal.Done {
+	told := &temporal.Done{}
+	w.env.UpdateWorkflow(name, fmt.Sprint(name, in, refused), callback{w.T, refused, nil, told}, in)
 	return told
 }
 
@@ -272,17 +304,86 @@ func (w *world) rule(r temporal.Ruling, refused string) *temporal.Ruled {
 func TestUpdates(t *testing.T) {
 	w := newWorld(t, machineOf(t, "", human, half), nil)
 	round := w.s.Key().ID()
-	var wrong, right *temporal.Ruled
+	var wrong, stale, right *temporal.Ruled
 	w.env.RegisterDelayedCallback(func() {
 		w.rule(temporal.Ruling{RoundID: round, SpecialistID: "carol"}, "names its round")
 		w.rule(temporal.Ruling{RoundID: round, SpecialistID: strings.Repeat("c", 300), TransitionName: "finish"}, "names its round")
 		w.rule(temporal.Ruling{RoundID: "another", SpecialistID: "carol", TransitionName: "finish"}, "the open round is "+round)
+		w.rule(temporal.Ruling{RoundID: round, SpecialistID: runner.Operator, TransitionName: "finish"}, "only humans rule whom the machine declares")
+		w.env.UpdateWorkflow(temporal.DecideUpdate, "unseen", callback{w.T, "the digest of its question", nil, nil}, temporal.Ruling{RoundID: round, SpecialistID: "carol", TransitionName: "finish", Actor: carol})
+		stale = w.rule(temporal.Ruling{RoundID: round, SpecialistID: "carol", TransitionName: "finish", QuestionDigest: strings.Repeat("0", session.DigestPrefix)}, "")
 		wrong = w.rule(temporal.Ruling{RoundID: round, SpecialistID: "mallory", TransitionName: "finish"}, "")
-		right = w.rule(temporal.Ruling{RoundID: round, SpecialistID: "carol", TransitionName: "finish"}, "")
 	}, time.Minute)
+	w.env.RegisterDelayedCallback(func() {
+		right = w.rule(temporal.Ruling{RoundID: round, SpecialistID: "carol", TransitionName: "finish"}, "")
+	}, 2*time.Minute)
 	w.ends("completed", "goal")
-	if wrong.Executed || wrong.Code == "" || !right.Executed {
-		t.Errorf("the rulings came to %+v and %+v", wrong, right)
+	if wrong.Executed || wrong.Code == "" || !right.Executed || stale.Executed || stale.Code != runner.CodeStaleQuestion {
+		t.Errorf("the rulings came to %+v, %+v and %+v", stale, wrong, right)
+	}
+	if by := w.now().Last().Actor; by == nil || by.Subject != carol.Subject {
+		t.Errorf("it was executed by %+v", by)
+	}
+}
+
+// TestOtherUpdates: a session is reviewed, resumed and proposed to through its workflow, which goes on each time.
+func TestOtherUpdates(t *testing.T) {
+	var asked atomic.Int32
+	w := newWorld(t, machineOf(t, "", web("a", "5s"), human, first), func(context.Context, specialist.Question) (string, error) {
+		if asked.Add(1) == 1 {
+			return "again", nil
+		}
+		return "", errors.New("down")
+	})
+	closed := w.s.Key().ID()
+	want := func(what string, got *temporal.Done, done bool, code string) {
+		t.Helper()
+		if got.Done != done || got.Code != code {
+			t.Errorf("%s came to %+v", what, got)
+		}
+	}
+	review := temporal.Reviewing{RoundID: closed, SpecialistID: "carol", TransitionName: "finish", Actor: carol}
+	var said []*temporal.Done
+	w.env.RegisterDelayedCallback(func() {
+		w.update(temporal.ReviewUpdate, temporal.Reviewing{RoundID: closed, SpecialistID: "carol", TransitionName: "finish"}, "a review names its round")
+		w.update(temporal.ReviewUpdate, temporal.Reviewing{RoundID: w.now().Key().ID(), SpecialistID: "carol", TransitionName: "finish", Actor: carol}, "the round is open")
+		said = append(said, w.update(temporal.ReviewUpdate, review, ""))
+	}, time.Minute)
+	w.env.RegisterDelayedCallback(func() {
+		review.TransitionName = "again"
+		said = append(said, w.update(temporal.ReviewUpdate, review, ""))
+		_, err := w.r.Stop(t.Context(), w.s.ID, runner.Stopping{Actor: session.Actor{Subject: "key:test", Method: "key"}, Note: "enough"})
+		w.ok(err)
+		w.env.SignalWorkflow(temporal.ChangedSignal, w.now().Sequence)
+	}, 2*time.Minute)
+	w.env.RegisterDelayedCallback(func() {
+		p := temporal.Proposal(seen(t, w.r, w.s, temporal.Ruling{RoundID: w.now().Key().ID(), SpecialistID: "carol", TransitionName: "finish"}))
+		w.update(temporal.ProposeUpdate, p, "resume it first")
+		w.update(temporal.ResumeUpdate, temporal.Resuming{RoundID: "another", Actor: carol}, "the open round is")
+		said = append(said, w.update(temporal.ResumeUpdate, temporal.Resuming{RoundID: w.now().Key().ID(), Actor: carol}, ""))
+	}, 3*time.Minute)
+	w.env.RegisterDelayedCallback(func() {
+		p := temporal.Proposal(seen(t, w.r, w.s, temporal.Ruling{RoundID: w.now().Key().ID(), SpecialistID: "carol", TransitionName: "finish"}))
+		said = append(said, w.update(temporal.ProposeUpdate, p, ""))
+	}, 4*time.Minute)
+	w.ends("completed", "goal")
+	want("the review", said[0], true, "")
+	want("the second review", said[1], false, "reviewed")
+	want("resuming", said[2], true, "")
+	want("proposing", said[3], true, "")
+	by := map[string]bool{}
+	for rec, err := range w.r.Store().Records(t.Context(), w.s.ID, 0) {
+		w.ok(err)
+		events, err := session.DecodeRaw(rec.Events)
+		w.ok(err)
+		for _, e := range events {
+			if strings.Contains(string(e.Data), carol.Subject) {
+				by[e.Kind] = true
+			}
+		}
+	}
+	if !by[session.KindReviewed] || !by[session.KindResumed] || !by[session.KindProposed] {
+		t.Errorf("carol is named in %v", by)
 	}
 }
 
@@ -306,7 +407,7 @@ func TestRulingUnheard(t *testing.T) {
 	w := &world{T: t, cast: &cast{}, begun: map[string]int{}}
 	lost := &deaf{Memory: store.NewMemory()}
 	w.open(lost)
-	s, err := w.r.Start(t.Context(), machineOf(t, "", human, half), runner.StartOptions{Undriven: true})
+	s, err := w.r.Start(t.Context(), machineOf(t, "", human, half), runner.StartOptions{Driver: session.DriverNone})
 	w.ok(err)
 	w.s = s
 	var told *temporal.Ruled

@@ -30,6 +30,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -39,9 +40,15 @@ const (
 	AdvanceActivity = "advance"
 	AskActivity     = "ask"
 	DecideActivity  = "decide"
+	ProposeActivity = "propose"
+	ResumeActivity  = "resume"
+	ReviewActivity  = "review"
 	StatusQuery     = "status"
 	ChangedSignal   = "changed"
 	DecideUpdate    = "decide"
+	ProposeUpdate   = "propose"
+	ResumeUpdate    = "resume"
+	ReviewUpdate    = "review"
 )
 
 // DefaultQueue is how the name of the task queue of workers and workflows begins where nothing is said.
@@ -77,24 +84,32 @@ func (c *Client) WorkflowID(ctx context.Context, id specialist.SessionID) (strin
 	return fmt.Sprintf("dialai/%s/%s", store, id), err
 }
 
-// NewWorker returns a worker that runs the sessions of the store. It has not started.
-func (c *Client) NewWorker(ctx context.Context) (worker.Worker, error) {
+// NewWorker returns a worker that runs the sessions of the store. It has not started. After an error that keeps it
+// from asking Temporal for work it stops.
+func (c *Client) NewWorker(ctx context.Context) (worker.Worker, error) { return c.newWorker(ctx, nil) }
+
+// sticky is how long a task waits for the worker that knows its workflow, which may be gone, before others get it.
+const sticky = time.Second
+
+// newWorker is NewWorker. fatal is told of the error after which the worker stops; nil is told nothing.
+func (c *Client) newWorker(ctx context.Context, fatal func(error)) (worker.Worker, error) {
 	queue, err := c.TaskQueue(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := worker.New(c.Temporal, queue, worker.Options{StickyScheduleToStartTimeout: time.Second, WorkerStopTimeout: 20 * time.Second})
+	w := worker.New(c.Temporal, queue, worker.Options{StickyScheduleToStartTimeout: sticky, WorkerStopTimeout: 20 * time.Second, OnFatalError: fatal})
 	Register(w, c.Runner)
 	return w, nil
 }
 
 // Adopt has a session driven by a workflow: it starts one unless it runs, and returns its id. Whatever has
-// become of former workflows of the session does not matter. The session should be one
-// that no pool drives (drive: false); one that is driven twice comes to no harm, it only costs more.
+// become of former workflows of the session does not matter. From then on the driver of the session is
+// Temporal, so that no pool carries it on; by is who says so, nil if that is not said. It is changed before
+// the workflow is started: if that fails, Adopt again.
 //
 // Errors: session.ErrNotFound, and those of the store and of Temporal.
-func (c *Client) Adopt(ctx context.Context, id specialist.SessionID) (workflowID string, err error) {
-	if _, err := c.Runner.Session(ctx, id); err != nil {
+func (c *Client) Adopt(ctx context.Context, id specialist.SessionID, by *session.Actor) (workflowID string, err error) {
+	if _, err := c.Runner.SetDriver(ctx, id, session.DriverTemporal, by); err != nil {
 		return "", err
 	}
 	if workflowID, err = c.WorkflowID(ctx, id); err != nil {
@@ -137,25 +152,4 @@ func (c *Client) Changed(ctx context.Context, id specialist.SessionID, sequence 
 		return nil
 	}
 	return err
-}
-
-// Decide has a human rule through the workflow, which runs on at once. An update of the same key is done
-// once, and says the same again; with "" the key is made of the ruling.
-func (c *Client) Decide(ctx context.Context, id specialist.SessionID, key string, r Ruling) (Ruled, error) {
-	workflowID, err := c.WorkflowID(ctx, id)
-	if err != nil {
-		return Ruled{}, err
-	}
-	if key == "" {
-		sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %d %q %q", id, r.RoundID, r.Sequence, r.SpecialistID, r.TransitionName))
-		key = hex.EncodeToString(sum[:])
-	}
-	update, err := c.Temporal.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflowID, UpdateID: key, UpdateName: DecideUpdate, Args: []any{r}, WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err != nil {
-		return Ruled{}, err
-	}
-	var done Ruled
-	return done, update.Get(ctx, &done)
 }

@@ -47,7 +47,7 @@ func beginText(t testing.TB, file string, text []byte, task string) *works {
 		t.Fatal(err)
 	}
 	meta, _ := json.Marshal(map[string]string{"task": task, "cwd": "/work", "check": "go test ./..."})
-	if w.s, err = w.r.Start(t.Context(), m, runner.StartOptions{Meta: meta, Undriven: true}); err != nil {
+	if w.s, err = w.r.Start(t.Context(), m, runner.StartOptions{Meta: meta, Driver: session.DriverNone}); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()

@@ -37,7 +37,7 @@ func TestNoDeadEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.Close()
-			s, err := r.Start(t.Context(), m, runner.StartOptions{Meta: json.RawMessage(`{"task":"t","cwd":"/work"}`), Undriven: true})
+			s, err := r.Start(t.Context(), m, runner.StartOptions{Meta: json.RawMessage(`{"task":"t","cwd":"/work"}`), Driver: session.DriverNone})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestClosedWithoutWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	s, err := r.Start(t.Context(), m, runner.StartOptions{Meta: json.RawMessage(`{"task":"t","cwd":"/work"}`), Undriven: true})
+	s, err := r.Start(t.Context(), m, runner.StartOptions{Meta: json.RawMessage(`{"task":"t","cwd":"/work"}`), Driver: session.DriverNone})
 	if err != nil {
 		t.Fatal(err)
 	}

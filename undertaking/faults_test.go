@@ -151,7 +151,7 @@ func TestIllegalMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	meta, _ := json.Marshal(map[string]string{"task": "t", "cwd": w.cwd})
-	s, err := w.runner.Start(t.Context(), m, runner.StartOptions{Meta: meta, Undriven: true})
+	s, err := w.runner.Start(t.Context(), m, runner.StartOptions{Meta: meta, Driver: session.DriverNone})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -520,7 +520,7 @@ func TestModelIsTheAgents(t *testing.T) {
 	if err != nil || edited == string(text) {
 		t.Fatal(err)
 	}
-	s, err := w.runner.Start(t.Context(), m, runner.StartOptions{Meta: json.RawMessage(fmt.Sprintf(`{"task":"t","cwd":%q}`, w.cwd)), Undriven: true})
+	s, err := w.runner.Start(t.Context(), m, runner.StartOptions{Meta: json.RawMessage(fmt.Sprintf(`{"task":"t","cwd":%q}`, w.cwd)), Driver: session.DriverNone})
 	if err != nil {
 		t.Fatal(err)
 	}

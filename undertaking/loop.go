@@ -26,7 +26,7 @@ import (
 // A Config is what an undertaking is carried on with.
 type Config struct {
 	Runner  *runner.Runner
-	Session specialist.SessionID // that was started with Undriven
+	Session specialist.SessionID // that was started with session.DriverNone
 	// Agent returns the agent of a name, as the machine has it.
 	Agent func(name string) (agent.Agent, error)
 	// Permit decides what agents ask to be allowed; its Runner may be the same.

@@ -121,7 +121,7 @@ func beginOf(t *testing.T, name, check string, turns ...string) *works {
 	w := &works{T: t, store: store.NewMemory(), cwd: t.TempDir(), settings: undertaking.Settings{Poll: 20 * time.Millisecond}, script: strings.Join(turns, "\n") + "\n"}
 	w.process()
 	meta, _ := json.Marshal(map[string]string{"task": "write a.txt", "spec": "a.txt holds the letter a", "check": check, "cwd": w.cwd})
-	s, err := w.runner.Start(t.Context(), parse(t, name), runner.StartOptions{Meta: meta, Undriven: true})
+	s, err := w.runner.Start(t.Context(), parse(t, name), runner.StartOptions{Meta: meta, Driver: session.DriverNone})
 	if err != nil {
 		t.Fatal(err)
 	}

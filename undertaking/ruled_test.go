@@ -92,7 +92,7 @@ func (w *works) limitTokens(n string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	s, err := w.runner.Start(w.Context(), m, runner.StartOptions{Meta: mustMeta(w.cwd), Undriven: true})
+	s, err := w.runner.Start(w.Context(), m, runner.StartOptions{Meta: mustMeta(w.cwd), Driver: session.DriverNone})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func (b *rebuild) session(ctx context.Context, row *sessionRow) (records int64, 
 		now := sessionRow{Session: projection.SessionOf(folded), id: row.id, head: head[:]}
 		if !folded.Status.Live() {
 			now.ended = &now.UpdatedAt
-		} else if folded.Options().Undriven {
+		} else if folded.Options().Driver != session.DriverPool {
 			b.undriven = append(b.undriven, row.id)
 		}
 		b.sessions = append(b.sessions, now)

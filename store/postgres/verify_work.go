@@ -52,7 +52,7 @@ func (a *audit) checkWork(row int64, s *session.Session) {
 		what = "it lives and has no row"
 	case w.lane != nil && a.machines[int(*w.lane)] != s.Machine().Name():
 		what = "its lane is not its machine"
-	case w.lane == nil && !s.Options().Undriven:
+	case w.lane == nil && s.Options().Driver == session.DriverPool:
 		what = "it has no lane, and a driver is to carry it on"
 	case w.owner != nil && w.quarantined:
 		what = "it is leased and quarantined"

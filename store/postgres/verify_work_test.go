@@ -38,7 +38,7 @@ func TestVerifyWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if undriven, err = r.Start(t.Context(), m, runner.StartOptions{Undriven: true}); err != nil {
+	if undriven, err = r.Start(t.Context(), m, runner.StartOptions{Driver: session.DriverNone}); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = r.Propose(t.Context(), runner.Submission{SessionID: waiting.last.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})

@@ -73,12 +73,17 @@ func (p *pending) queueWork(b *strings.Builder, c *session.Change) {
 		p.ends = true // endWork follows
 		return
 	}
-	after := wakeAfter(c.After)
-	readyAt := `now()+` + p.arg(after) + `::bigint*interval '1 ms'`
 	lane := &p.machine
-	if c.After.Options().Undriven {
+	if c.After.Options().Driver != session.DriverPool {
 		lane = nil
 	}
+	if was && c.Before.Options().Driver != c.After.Options().Driver { // ready, so that who has leased it is not believed that it is for others
+		p.ready = lane != nil
+		fmt.Fprintf(b, `, w AS (UPDATE work SET lane=%s::int, ready_at=now(), failures=0, crashes=0, quarantined=NULL FROM u WHERE work.session=u.id)`, p.arg(lane))
+		return
+	}
+	after := wakeAfter(c.After)
+	readyAt := `now()+` + p.arg(after) + `::bigint*interval '1 ms'`
 	if !was {
 		p.ready = after != nil && *after == 0 && lane != nil
 		fmt.Fprintf(b, `, w AS (INSERT INTO work (session, lane, ready_at) SELECT id, %s::int, %s FROM u

@@ -69,14 +69,15 @@ func (w *worker) Release(ctx context.Context, releases ...session.Release) error
 	return err
 }
 
-// released gives sessions back. They are locked in the order in which commits lock them.
+// released gives sessions back. One that is for others, as its holder saw it, keeps its lane if somebody has committed
+// since, who may have said otherwise. They are locked in the order in which commits lock them.
 const released = `WITH r AS MATERIALIZED (
 		SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bool[]) r(session, fence, ms, failed, undriven)
 	), l AS MATERIALIZED (
 		SELECT w.session FROM r JOIN work w ON w.session=r.session WHERE w.owner=$1 AND w.fence=r.fence ORDER BY w.session FOR UPDATE OF w
 	)
 	UPDATE work w SET owner=NULL,
-		lane=CASE WHEN NOT r.undriven THEN w.lane END,
+		lane=CASE WHEN NOT r.undriven OR w.ready_at IS NOT NULL THEN w.lane END,
 		ready_at=CASE WHEN r.failed IS NOT NULL THEN least(w.ready_at, now()+least($7::interval*power(2, least(w.failures, 20)), $7::interval*300)*(0.8+0.4*random()))
 			ELSE least(w.ready_at, now()+r.ms*interval '1 ms') END,
 		failures=w.failures+(r.failed IS NOT NULL)::int,

@@ -168,7 +168,7 @@ func testWorkReleases(t *testing.T, m Maker) {
 
 func testWorkUndriven(t *testing.T, m Maker) {
 	p := newPool(t, m)
-	s, err := p.r.Start(p.ctx, p.m, runner.StartOptions{Undriven: true})
+	s, err := p.r.Start(p.ctx, p.m, runner.StartOptions{Driver: session.DriverNone})
 	p.ok(err)
 	p.claims("what nobody is to carry on")
 	p.decide(s.ID, "again")
@@ -178,6 +178,25 @@ func testWorkUndriven(t *testing.T, m Maker) {
 	p.ok(p.worker.Release(p.ctx, session.Release{Session: id, Undriven: true}))
 	p.decide(id, "again")
 	p.claims("what nobody is to carry on as it turned out")
+
+	to := func(id specialist.SessionID, driver session.Driver) {
+		_, err := p.r.SetDriver(p.ctx, id, driver, nil)
+		p.ok(err)
+	}
+	to(s.ID, session.DriverPool)
+	p.claims("what is to be carried on from now on", s.ID)
+	to(s.ID, session.DriverTemporal)
+	p.give(s.ID, 0)
+	p.claims("what somebody else carries on, as was said while it was leased")
+	to(s.ID, session.DriverPool)
+	p.claims("what is to be carried on again", s.ID)
+	to(s.ID, session.DriverTemporal)
+	to(s.ID, session.DriverPool)
+	p.ok(p.worker.Release(p.ctx, session.Release{Session: s.ID, Undriven: true})) // as it was in between
+	p.claims("what is to be carried on again, as who leased it did not see", s.ID)
+	to(s.ID, session.DriverNone)
+	p.ok(p.worker.Release(p.ctx, session.Release{Session: s.ID, Undriven: true}))
+	p.claims("what is not to be carried on any more")
 }
 
 func testWorkTimer(t *testing.T, m Maker) {

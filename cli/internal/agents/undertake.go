@@ -252,7 +252,7 @@ func (w *work) start(ctx context.Context, text, cwd string) error {
 	if err != nil {
 		return err
 	}
-	s, err := w.engine.Start(ctx, m, runner.StartOptions{ID: w.id, Meta: meta, Actor: command.LocalActor(), Undriven: true})
+	s, err := w.engine.Start(ctx, m, runner.StartOptions{ID: w.id, Meta: meta, Actor: command.LocalActor(), Driver: session.DriverNone})
 	if err != nil {
 		return err
 	}

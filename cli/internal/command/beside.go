@@ -14,6 +14,9 @@ type Beside struct {
 	Flags func(*flag.FlagSet) // nil for none
 	// Run is called once for each engine of the server, and ends when ctx is done or there is nothing to do.
 	Run func(ctx context.Context, e *Engine, tenant string) error
+	// Ready returns what /readyz says of it, by the name of the check: what is wrong, and nothing for which the server could
+	// not serve. nil has no check; it may return a nil function, where there is nothing to do.
+	Ready func() (name string, check func(context.Context) error)
 	// Committed is told of every commit of the server, and must not block; nil is told nothing.
 	Committed func(tenant string, c session.Change)
 }

@@ -328,6 +328,17 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Sto
 	if path+address != "" {
 		config.Ready = watched.readyChecks(path)
 	}
+	for _, b := range a.Beside {
+		if b.Ready == nil {
+			continue
+		}
+		if name, check := b.Ready(); check != nil {
+			if config.Ready == nil {
+				config.Ready = map[string]server.ReadyCheck{}
+			}
+			config.Ready[name] = server.ReadyCheck{Check: check}
+		}
+	}
 	more(&config)
 	tokens := &bindings{settings: f.tokens, first: f.auth != authKeys, kept: config.Control, log: log}
 	var of []command.EngineOf
