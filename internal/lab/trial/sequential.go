@@ -133,7 +133,8 @@ func sequentials(d *Data, gold, sample []int, most int) []Sequential {
 	for t := range sums {
 		sums[t].divide(float64(len(sample)))
 		if len(gold) >= trust.SavingsEvery && !b.worth(taus[t]) {
-			sums[t].everyone = 1
+			s := &sums[t]
+			s.everyone, s.Accuracy, s.Votes, s.Cost = 1, s.AccuracyAll, s.VotesAll, s.CostAll
 		}
 	}
 	return sums
