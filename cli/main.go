@@ -117,10 +117,11 @@ func (a *app) main(ctx context.Context, args []string) int {
 		return command.ExitOK
 	}
 	code := command.ExitCode(ctx, err)
-	if _, told := errors.AsType[*command.ExitError](err); code == command.ExitTooOld && !told {
+	ended := ctx.Err() != nil
+	if _, told := errors.AsType[*command.ExitError](err); code == command.ExitTooOld && ended && !told {
 		err = context.Cause(ctx)
 	}
-	if code == command.ExitInterrupted || code == command.ExitTooOld && a.SessionID != "" {
+	if code == command.ExitInterrupted || code == command.ExitTooOld && ended && a.SessionID != "" {
 		a.interrupted()
 	}
 	if !errors.Is(err, context.Canceled) {

@@ -43,7 +43,7 @@ vacuumed, as the role that owns its tables. Interrupted, it is run again, and fi
 What is out of reach is printed.`,
 		Example: `  dialai store erase --subject "Claim 4711" --note "request 12 of 2026" --dry-run
   dialai store erase --session 3f2a --note "request 12 of 2026"
-  dialai store erase --subject "Claim 4711" --note "request 12 of 2026" --archive /archive/2026.db`,
+  dialai store erase --subject "Claim 4711" --note "request 12" --archive 2026.db`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {

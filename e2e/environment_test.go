@@ -242,7 +242,7 @@ func TestDamaged(t *testing.T) {
 		_, err := d.open().Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999999999999, 1)`)
 		d.must(err)
 		for _, args := range [][]string{{"question.json"}, {"sessions"}, {"store", "verify"}} {
-			_, stderr := d.run(1, args...)
+			_, stderr := d.run(75, args...)
 			d.complains(stderr, `store \S+: it was written by a newer version of dialai \(schema 99999999999999, this program knows \d+\); update the program or use another store`)
 		}
 	})

@@ -46,6 +46,17 @@ func (d *DriverChanged) form(f *form) {
 
 func applyDriver(s *Session, d *DriverChanged) {
 	options := s.Options()
+	if options.begun == nil {
+		options.begun = new(options.Driver)
+	}
 	options.Driver = d.Driver
 	s.options = &options
+}
+
+// started returns the options as the first record has them.
+func (o Options) started() Options {
+	if o.begun != nil {
+		o.Driver, o.begun = *o.begun, nil
+	}
+	return o
 }

@@ -153,7 +153,7 @@ func (k *Forker) Fork(id specialist.SessionID, by *Actor, driver Driver, at spec
 	s := k.Session()
 	options := s.Options()
 	options.Seed, options.Closed, options.Actor, options.Subject = 0, nil, by.Clone(), s.Subject()
-	options.Driver = driver
+	options.Driver, options.begun = driver, nil
 	options.ForkedFrom = &ForkedFrom{s.ID.String(), s.Sequence, s.Round}
 	program := s.Program
 	record := AppendEvents(nil, specialist.RoundKey{Session: id}, 1, []Event{{at, &Created{Program: program, Options: options, snapshot: k.snapshot(due)}}})

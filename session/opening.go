@@ -58,7 +58,7 @@ func (o *Opening) Release() {
 func (o *Opening) fill(s *Session) []Event {
 	program := s.firstProgram()
 	initial := program.Machine.Initial()
-	o.created, o.opened = Created{Program: program, Options: s.Options()}, RoundOpened{Round: 1, State: initial, Closed: s.Options().Closed, Due: s.Options().Due}
+	o.created, o.opened = Created{Program: program, Options: s.Options().started()}, RoundOpened{Round: 1, State: initial, Closed: s.Options().Closed, Due: s.Options().Due}
 	events := append(o.room[:0], Event{s.CreatedAt, &o.created}, Event{s.CreatedAt, &o.opened})
 	if initial.Terminal() {
 		o.ended = Ends(initial)

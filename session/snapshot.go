@@ -294,6 +294,7 @@ func (k *snapshotCoder) options(o *Options) {
 	wire.Text(k.Coder, &o.Prices)
 	wire.Text(k.Coder, &o.Subject)
 	wire.Text(k.Coder, &o.Driver)
+	wire.Pointer(k.Coder, &o.begun, func(d *Driver) { wire.Text(k.Coder, d) })
 	wire.Slice(k.Coder, &o.Closed, k.closed)
 	wire.Pointer(k.Coder, &o.Due, k.due)
 	k.actor(&o.Actor)

@@ -22,6 +22,8 @@ type Options struct {
 	ForkedFrom      *ForkedFrom        // nil unless it goes on from where another session stood
 	Missing         []string           // specialists without whom it was started; nil for most
 	Driver          Driver             // who carries it on by itself now: what [DriverChanged] says, too, is here
+
+	begun *Driver // the driver that it was started with, nil if that is still Driver
 }
 
 // An Outcome says why a session is not running.
