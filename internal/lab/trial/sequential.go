@@ -34,7 +34,7 @@ type Sequential struct {
 	CostAll     float64 `json:"costAll"`
 	// Everyone is the share of splits in which a replay of the questions learned from
 	// says that this is not worth it: too little is saved, or too much accuracy lost.
-	// The engine then asks everyone at once. Nil below [trust.SavingsEvery] decisions,
+	// The engine then asks everyone at once, and so is counted in these splits. Nil below [trust.SavingsEvery] decisions,
 	// when it does not look yet.
 	Everyone *float64 `json:"everyone,omitempty"`
 
