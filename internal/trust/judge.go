@@ -40,7 +40,7 @@ func (l *Ledger) Judge(q Question) Judgement {
 	j.Calibrated = j.N >= CalibratedFrom && (j.Risk == nil || j.Risk.Tau > 0)
 	if b.k > 1 {
 		b.score()
-		b.mix(&j, policy, q.Partial)
+		b.mix(&j, policy, &q)
 	} else if b.k == 1 {
 		b.score()
 		j.P[0] = exact.One
@@ -142,34 +142,49 @@ func (b *ballot) expect(l *Ledger, v *voter, earlier int32) {
 }
 
 // mix makes the probabilities of the options.
-func (b *ballot) mix(j *Judgement, policy Policy, partial bool) {
+func (b *ballot) mix(j *Judgement, policy Policy, q *Question) {
 	f := b.fit()
-	x := mixture{fit: f, shares: f.shares(policy.Experts), m: -1}
-	if partial {
+	x := newMixture(f, policy.Experts, q.Removed)
+	if x.m = -1; q.Partial {
 		x.m = len(b.voters)
 	}
 	j.Experts = make([]ExpertShare, 0, experts)
-	x.each = func(e int, g float64, q []float64) {
-		j.Experts = append(j.Experts, ExpertShare{expertNames[e], billionths(x.shares[e]), exact.Billionths(math.Round(g * 1e9)), allBillionths(q)})
+	x.each = func(e int, g float64, p []float64) {
+		j.Experts = append(j.Experts, ExpertShare{expertNames[e], billionths(x.shares[e]), exact.Billionths(math.Round(g * 1e9)), allBillionths(p)})
 	}
 	copy(j.P, allBillionths(x.of(b)))
 }
 
-// A mixture makes probabilities of the experts' scores.
+// A mixture makes probabilities of the experts' scores. Where O and D take part the pick is theirs,
+// too, but it is no surer than it is without them: what is learned from rounds without a human's word
+// makes nothing automatic that would not be without.
 type mixture struct {
-	fit    fit
-	shares [experts]float64
-	m      int // number of votes if not all were asked, else -1
-	p, q   []float64
-	each   func(e int, g float64, q []float64) // nil, or told of each expert
+	fit     fit
+	shares  [experts]float64
+	m       int // number of votes if not all were asked, else -1
+	p, q    []float64
+	each    func(e int, g float64, q []float64) // nil, or told of each expert
+	bounded bool
+	removed []bool           // by guards; read only where bounded
+	humans  [experts]float64 // shares without O and D, where bounded
+	h       []float64
+}
+
+func newMixture(f fit, set Experts, removed []bool) mixture {
+	x := mixture{fit: f, shares: f.shares(set), removed: removed}
+	if x.bounded = f.unruled != nil && set&unruledExperts != 0 && set&^unruledExperts != 0; x.bounded {
+		x.humans = f.shares(set &^ unruledExperts)
+	}
+	return x
 }
 
 // of returns the probabilities of a scored ballot's options. They belong to x.
 func (x *mixture) of(b *ballot) []float64 {
 	if len(x.p) != b.k {
-		x.p, x.q = make([]float64, b.k), make([]float64, b.k)
+		x.p, x.q, x.h = make([]float64, b.k), make([]float64, b.k), make([]float64, b.k)
 	}
 	clear(x.p)
+	clear(x.h)
 	for e, a := range x.shares {
 		if a == 0 {
 			continue
@@ -179,12 +194,68 @@ func (x *mixture) of(b *ballot) []float64 {
 		softmax(x.q, b.scores[e], g)
 		for t := range x.p {
 			x.p[t] += float64(a * x.q[t])
+			x.h[t] += float64(x.humans[e] * x.q[t])
 		}
 		if x.each != nil {
 			x.each(e, g, x.q)
 		}
 	}
+	if x.bounded {
+		leave(x.p, x.removed)
+		leave(x.h, x.removed)
+		bound(x.p, x.h)
+	}
 	return x.p
+}
+
+// leave gives the probability of what was removed to the others in proportion, as forbid does.
+func leave(p []float64, removed []bool) {
+	left := 0.
+	for t := range p {
+		if t >= len(removed) || !removed[t] {
+			left += p[t]
+		}
+	}
+	if left == 0 {
+		return
+	}
+	for t := range p {
+		if p[t] /= left; t < len(removed) && removed[t] {
+			p[t] = 0
+		}
+	}
+}
+
+// lead is by how much the pick stays the most probable where it is bounded: more than rounding to
+// billionths takes away.
+const lead = 1e-6
+
+// bound lowers the largest of p to that of h at the same place, or as far as it stays the largest. What
+// it loses goes to the others in proportion.
+func bound(p, h []float64) {
+	best := 0
+	for t := range p {
+		if p[t] > p[best] {
+			best = t
+		}
+	}
+	next := 0.
+	for t := range p {
+		if t != best {
+			next = max(next, p[t])
+		}
+	}
+	others := 1 - p[best]
+	to := min(p[best], max(h[best], next/(others+next)+lead))
+	if to >= p[best] || others <= 0 {
+		return
+	}
+	for t := range p {
+		if t != best {
+			p[t] = float64(p[t] * ((1 - to) / others))
+		}
+	}
+	p[best] = to
 }
 
 // complete makes the scores of an expert that are not made with those of all others.

@@ -86,7 +86,7 @@ func (l *Ledger) Savings(machine string, policy Policy, tau exact.Billionths) Sa
 		return s
 	}
 	policy = policy.normal()
-	r := replay{l: l, m: m, tau: tau, mix: mixture{fit: m.fit, shares: m.fit.shares(policy.Experts)}}
+	r := replay{l: l, m: m, tau: tau, mix: newMixture(m.fit, policy.Experts, nil)}
 	for i := len(m.window) - 1; i >= 0 && s.Rounds < ReplayRounds; i-- {
 		if o := m.window[i]; o.stands > 0 && len(o.votes) > 0 {
 			s.Rounds++

@@ -100,7 +100,7 @@ func (l *Ledger) seek(q *Question, open []Open, a Asking) *search {
 	b := l.open(q)
 	policy := q.Policy.normal()
 	f := b.fit()
-	s := &search{b: b, removed: q.Removed, tau: cmp.Or(a.Tau, l.tau(q, policy)), mix: mixture{fit: f, shares: f.shares(policy.Experts)}}
+	s := &search{b: b, removed: q.Removed, tau: cmp.Or(a.Tau, l.tau(q, policy)), mix: newMixture(f, policy.Experts, q.Removed)}
 	b.score()
 	for i := range open {
 		o := &open[i]

@@ -41,7 +41,7 @@ func (st Style) Bench(out io.Writer, r trial.Report, d *trial.Data) error {
 			return []string{strconv.Itoa(s.N), fmt.Sprint(s.Tau), three(s.Accuracy), three(s.AccuracyAll),
 				fmt.Sprintf("%.1f", s.Votes), fmt.Sprintf("%.1f", s.VotesAll), percent(s.Cost / cmp.Or(s.CostAll, 1)), ifKnown(s.Everyone)}
 		})
-		fmt.Fprintln(out, "OF ALL is bayes with all votes at once, without stacking, which asking in turn cannot use: the\nrows above have it. NOT WORTH IT is not known below 50 human decisions (-).")
+		fmt.Fprintln(out, "OF ALL is bayes with all votes at once, without stacking, which asking in turn cannot use: the\nrows above have it. In the splits that are NOT WORTH IT everyone is asked, as an engine would; that is\nnot known below 50 human decisions (-).")
 	}
 	if err == nil && len(r.Streams) > 0 {
 		fmt.Fprintf(out, "\nIn a stream, errors of automatic decisions at most %v:\n", r.Streams[0].Eps)

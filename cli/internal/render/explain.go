@@ -367,6 +367,9 @@ func (t *teller) mixture(j *trust.Judgement) {
 		t.line("  %s: %s", e.Name, ways[e.Name])
 	}
 	t.line("  P is the probability that a human chooses it, their mixture by share; prior is P before the votes.")
+	if slices.ContainsFunc(j.Experts, func(e trust.ExpertShare) bool { return e.Name == "O" || e.Name == "D" }) {
+		t.line("  Whatever O and D say, the most probable is no surer than without them.")
+	}
 	t.line("  A temperature below 1 makes a way less sure of itself.")
 }
 

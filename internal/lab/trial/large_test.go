@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/internal/lab/trial"
+	"github.com/dialai/dialai/internal/trust"
 )
 
 // large returns questions with three options, each answered by so many of 100 workers, who
@@ -103,5 +104,31 @@ func TestLargeSample(t *testing.T) {
 	o.Parallel = 1
 	if second := trial.Sequentials(big, o); !reflect.DeepEqual(first, second) {
 		t.Error("the sample depends on the number of goroutines")
+	}
+}
+
+// TestSequentialAsTheEngineDoes: where a replay says that asking in turn is not worth it, everyone is
+// asked, and so it is counted; below 50 decisions nothing is known of that.
+func TestSequentialAsTheEngineDoes(t *testing.T) {
+	weak := panel{questions: 200, priors: even, groups: []group{{size: 5, right: .55}}}.data("weak")
+	o := trial.Options{Gold: []int{20, 100}, Splits: 1, Strategies: []string{"bayes"}, MaxError: .1, Parallel: 1}
+	all, list := 0, []trial.Sequential(nil)
+	for seed := range 6 {
+		o.Seed = fmt.Sprint(seed)
+		list = append(list, trial.Sequentials(weak, o)...)
+	}
+	for _, s := range list {
+		if (s.Everyone != nil) != (s.N >= trust.SavingsEvery) {
+			t.Errorf("after %d decisions it is known of %v that it is not worth it", s.N, s.Everyone)
+		}
+		if s.Everyone == nil || *s.Everyone < 1 {
+			continue
+		}
+		if all++; s.Votes != s.VotesAll || s.Accuracy != s.AccuracyAll || s.Cost != s.CostAll {
+			t.Errorf("everyone is asked: %+v", s)
+		}
+	}
+	if all == 0 {
+		t.Error("of guessing voters it is said that asking in turn is worth it")
 	}
 }

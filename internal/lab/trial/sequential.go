@@ -34,7 +34,7 @@ type Sequential struct {
 	CostAll     float64 `json:"costAll"`
 	// Everyone is the share of splits in which a replay of the questions learned from
 	// says that this is not worth it: too little is saved, or too much accuracy lost.
-	// The engine then asks everyone at once. Nil below [trust.SavingsEvery] decisions,
+	// The engine then asks everyone at once, and so is counted in these splits. Nil below [trust.SavingsEvery] decisions,
 	// when it does not look yet.
 	Everyone *float64 `json:"everyone,omitempty"`
 
@@ -133,7 +133,8 @@ func sequentials(d *Data, gold, sample []int, most int) []Sequential {
 	for t := range sums {
 		sums[t].divide(float64(len(sample)))
 		if len(gold) >= trust.SavingsEvery && !b.worth(taus[t]) {
-			sums[t].everyone = 1
+			s := &sums[t]
+			s.everyone, s.Accuracy, s.Votes, s.Cost = 1, s.AccuracyAll, s.VotesAll, s.CostAll
 		}
 	}
 	return sums
