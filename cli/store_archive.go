@@ -38,7 +38,7 @@ tables; partitions of its log that are empty are dropped.`,
 		Example: `  dialai store archive --before 90d --to /archive/2026.db --dry-run
   dialai store archive --before 2026-01-01 --machine refunds --to /archive/2025.db
   dialai show 3f2a --store /archive/2025.db`,
-		Args: cobra.NoArgs,
+		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			switch {
 			case a.Flags.Server != "":

@@ -44,7 +44,7 @@ What is out of reach is printed.`,
 		Example: `  dialai store erase --subject "Claim 4711" --note "request 12 of 2026" --dry-run
   dialai store erase --session 3f2a --note "request 12 of 2026"
   dialai store erase --subject "Claim 4711" --note "request 12" --archive 2026.db`,
-		Args: cobra.NoArgs,
+		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case a.Flags.Server != "":
@@ -113,6 +113,8 @@ func (a *app) erase(ctx context.Context, s eraser, o store.EraseOptions, dry boo
 	}
 	_, live := errors.AsType[*store.EraseLiveError](err)
 	_, archived := errors.AsType[*session.ArchivedError](err)
+	_, missing := errors.AsType[*session.NotFoundError](err)
+	bad, opened := errors.AsType[*store.OpenError](err)
 	switch {
 	case live:
 		return command.Hinted(err, "cancel it, or wait until it has ended")
@@ -122,8 +124,10 @@ func (a *app) erase(ctx context.Context, s eraser, o store.EraseOptions, dry boo
 		return command.Hinted(err, "run the command again, when no other has the store open, or a transaction, if need be")
 	case errors.Is(err, store.ErrEraseArchive):
 		return command.Hinted(err, "name that store, and this file with --archive")
-	case errors.Is(err, store.ErrNoArchive):
+	case errors.Is(err, store.ErrNoArchive), opened && o.Archive != "" && bad.Path == o.Archive:
 		return command.Hinted(err, "name a file that dialai store archive has made of the store")
+	case missing && len(done.Archives) > 0:
+		return command.Hinted(err, "sessions were archived to %s: name it with --archive, for it was not looked into", strings.Join(done.Archives, " and "))
 	case archived:
 		return command.Hinted(err, "erase it there, too: name the file with --archive")
 	case err != nil:

@@ -435,3 +435,35 @@ func TestRoundsHelp(t *testing.T) {
 		t.Errorf("right in %d of 4000 without rounds, in %d with them", right[0], right[1])
 	}
 }
+
+// TestLearning: that learning from rounds would help is said only of a machine of which few
+// decisions are known, and never to voters who err together; to them it is a warning if they do.
+func TestLearning(t *testing.T) {
+	l := trust.New()
+	check := func(alike, rounds bool, want string) {
+		t.Helper()
+		p := trust.Panel{Machine: "desk", State: "open", Options: yesNo, Bayes: true, Policy: trust.Policy{Rounds: rounds}}
+		for i := range 3 {
+			o := trust.Open{SpecialistID: fmt.Sprint("v", i), Model: "m"}
+			if !alike {
+				o.Model += o.SpecialistID
+			}
+			p.Roster = append(p.Roster, o)
+		}
+		if f, together, any := l.Learning("desk", []trust.Panel{p}); f.Code != want || together != alike || any != (want != "") {
+			t.Errorf("of voters alike %t, rounds %t, is said %q (%t), together %t; want %q", alike, rounds, f.Code, any, together, want)
+		}
+	}
+	check(false, false, "")
+	for range trust.EligibleFrom + 2 {
+		add(t, l, outcome(ask(yesNo, 0), 0))
+	}
+	check(false, false, trust.LearnsLate)
+	check(true, false, "")
+	check(false, true, trust.TeachesItself)
+	check(true, true, trust.TeachesItself)
+	for range 100 {
+		add(t, l, outcome(ask(yesNo, 0), 0))
+	}
+	check(false, false, "")
+}

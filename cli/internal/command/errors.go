@@ -304,3 +304,11 @@ func NeedsSubcommand(cmd *cobra.Command, args []string) error {
 // Gone is said of a session in the memory store in place of commands, which would
 // find nothing.
 const Gone = "the session is gone with this process"
+
+// NoArguments is Arguments for a command whose Use names flags, and which takes no argument.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return Hinted(Usage("%s: %q is one argument too many", cmd.CommandPath(), args[0]), "usage: %s", cmd.Parent().CommandPath()+" "+cmd.Use)
+}

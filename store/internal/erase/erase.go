@@ -129,12 +129,12 @@ var Naming = []struct {
 	{"claims", []string{"question_id"}, true},
 }
 
-// Erasable returns what Run would erase. remembered counts what a server keeps of sessions.
+// Erasable returns what Run would erase; of sessions that are not found, as Run does, the archives in which they may be. remembered counts what a server keeps of sessions.
 func Erasable(ctx context.Context, v View, o Options, remembered func(ctx context.Context, ids []string) (int64, error)) (Erased, error) {
 	e := erasing{o: o.filled(), roots: map[string]bool{}}
 	plan, err := e.plan(ctx, v)
 	if err != nil {
-		return Erased{}, err
+		return e.report, err
 	}
 	for _, f := range plan {
 		done, err := prepare(ctx, v, f, &e.o)
@@ -277,6 +277,7 @@ func (e *erasing) plan(ctx context.Context, v View) ([]Family, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.report.Archives = l.Archives
 	if err := e.named(&l); err != nil {
 		return nil, err
 	}
@@ -288,7 +289,7 @@ func (e *erasing) plan(ctx context.Context, v View) ([]Family, error) {
 	for _, f := range plan {
 		in[f.ID], from[f.ID] = true, f.From
 	}
-	e.report.Origins, e.report.Archives = nil, l.Archives
+	e.report.Origins = nil
 	for _, f := range plan {
 		if f.From != "" && !in[f.From] {
 			e.report.Origins = append(e.report.Origins, f.From)
