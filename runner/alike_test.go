@@ -32,6 +32,10 @@ func (a *Alike) Difference(live, folded *session.Session) string {
 	if l, f := live.Options(), folded.Options(); !reflect.DeepEqual(l, f) {
 		return fmt.Sprintf("the options were %+v, folded %+v", l, f)
 	}
+	began, moved := live.CountedSince(live.UpdatedAt + 1)
+	if b, m := folded.CountedSince(live.UpdatedAt + 1); b != began || m != moved {
+		return fmt.Sprintf("time counted since %s, and since %s without progress; folded since %s and %s", began, moved, b, m)
+	}
 	if l, f := live.GuardState(), folded.GuardState(); !reflect.DeepEqual(l, f) {
 		return fmt.Sprintf("the guards remembered %+v, folded %+v", l, f)
 	}

@@ -18,17 +18,19 @@ import (
 //
 // Counted is who was asked in the round or proposed, or is to be asked if the round
 // goes on, without humans and shadows; an ask that a budget refused counts, one that
-// was cancelled to be repeated does not. So whoever proposes before anybody is asked
-// is one of the panel, and not the whole of it. The count is a floor under every
+// was cancelled counts for a member who would be asked again. So whoever proposes before
+// anybody is asked is one of the panel, and not the whole of it, and neither is whoever is
+// left when the asks that failed are to be repeated. The count is a floor under every
 // verdict (recordVerdict), and nothing stops a round early while it is not reached: an
 // answer that is still out could be a failure, and in the order in which that comes
 // first the round is not decided.
 
 // toAsk reports whether a member is asked if the round goes on: in the modes that ask
 // everybody, everybody; in mode sequential those whom the present wave is yet to ask,
-// and everybody as long as there was none.
+// those who were asked before and are to be asked again, and everybody as long as there
+// was no wave.
 func (t *round) toAsk(m *planning.Member) bool {
-	if t.mode() == machine.Sequential && t.championship.champion == "" && t.open.Solicited() {
+	if t.mode() == machine.Sequential && t.championship.champion == "" && t.open.Solicited() && t.open.Ask(m.SpecialistID, machine.Proposer) == nil {
 		return slices.Contains(t.unasked, m)
 	}
 	return t.asks(m)

@@ -104,6 +104,29 @@ func TestHumansAreNoPanel(t *testing.T) {
 	}
 }
 
+// TestQuorumAfterResume: those whose asks failed are to be asked again. Until they are, whoever
+// did answer is no panel of one, in whatever mode.
+func TestQuorumAfterResume(t *testing.T) {
+	for _, mode := range []string{`"all"`, `{"mode":"sequential","wave":1}`, `{"mode":"sequential","wave":2}`} {
+		b := newBench(t)
+		b.said(map[string]string{"a": "finish"})
+		b.cast.judge("judge", electFirst)
+		b.cast.play("b", mute)
+		b.cast.play("c", mute)
+		s := b.start(b.machine(def{who: []string{fn("a"), fn("b"), fn("c"), human("human"), arbFn("judge")}, top: `"solicit":` + mode}))
+		for b.step(s).Status == runner.TickSolicited {
+		}
+		if o := b.now(s).Outcome(); o.Code != session.CodeNoQuorum {
+			t.Fatalf("%s: it stands at %+v", mode, o)
+		}
+		_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{RetryFailed: true})
+		b.ok(err)
+		if a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID()}); a.Executed || a.Decided == nil || a.Decided.Code() != session.CodeNoQuorum {
+			t.Errorf("%s: one of three decided: %+v", mode, a)
+		}
+	}
+}
+
 // TestQuorumRecorded (C5.1): a verdict says how much of the panel has answered, and is read
 // back as it was written; one of an older log says nothing of it.
 func TestQuorumRecorded(t *testing.T) {

@@ -491,3 +491,22 @@ func TestOverdueFirst(t *testing.T) {
 		t.Errorf("an altered cursor: %v", err)
 	}
 }
+
+// TestWaitIsCountedAlike: where nothing happens before the timer, somebody who came later
+// proposes, and the state is left long after. What has passed counts to limits of time, live
+// and read back.
+func TestWaitIsCountedAlike(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.waits(`{"in":"1h","then":"go"}`, `"done"`))
+	_, err := b.r.Register(b.ctx, "w", machine.Specialist{Role: machine.Proposer, SpecialistID: "eve", IsHuman: true}, nil)
+	b.ok(err)
+	b.pass(time.Minute)
+	b.propose(s, "eve", "drop")
+	b.pass(time.Hour)
+	b.submit(runner.Submission{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: "eve", TransitionName: "go", Reasoning: "after all"})
+	live := b.now(s)
+	if began, _ := live.CountedSince(live.UpdatedAt); began < s.CreatedAt+60*1000 || began > s.CreatedAt+61*1000 {
+		t.Errorf("it counts since %s, was created at %s and has waited for a minute", began, s.CreatedAt)
+	}
+	b.checkLog(s.ID)
+}

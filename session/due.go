@@ -73,8 +73,10 @@ func (s *Session) Timer() *machine.Transition {
 
 // Waits reports whether nothing happens in the session before its timer: nobody is asked
 // there, and nobody has proposed anything.
-func (s *Session) Waits() bool {
-	return s.Timer() != nil && s.State.Wait && s.Status == Running && len(s.Proposals()) == 0
+func (s *Session) Waits() bool { return s.waitsIn(s.round()) }
+
+func (s *Session) waitsIn(o *OpenRound) bool {
+	return s.Timer() != nil && s.State.Wait && s.Status == Running && len(o.Proposals) == 0
 }
 
 // OnlyLate reports whether no answers are out but those that were accepted for later, or

@@ -35,7 +35,7 @@ func Apply(s *Session, o *OpenRound, e *Event) error {
 
 func applyEvent(s *Session, o *OpenRound, e *Event) {
 	s.Sequence++
-	s.waited, s.dormant = s.waitedBy(e.At), s.dormant && !wakes(e.Data)
+	s.waited, s.dormant = s.waitedBy(e.At, o), s.dormant && !wakes(e.Data)
 	s.UpdatedAt = e.At
 	switch d := e.Data.(type) {
 	case *Created:

@@ -12,9 +12,10 @@ import (
 // session is then dormant, though its status is running. A clock that goes backwards
 // gives no waiting back.
 
-// waitedBy returns how long, in all, the session has waited by a moment.
-func (s *Session) waitedBy(at specialist.Time) specialist.Time {
-	if s.Status == Running && !s.dormant && !s.Waits() || s.Status == Completed || at <= s.UpdatedAt {
+// waitedBy returns how long, in all, the session, of which o is the open round, has waited by a
+// moment. While events are applied, the round is not yet the session's.
+func (s *Session) waitedBy(at specialist.Time, o *OpenRound) specialist.Time {
+	if s.Status == Running && !s.dormant && !s.waitsIn(o) || s.Status == Completed || at <= s.UpdatedAt {
 		return s.waited
 	}
 	return s.waited + at - s.UpdatedAt
@@ -24,7 +25,7 @@ func (s *Session) waitedBy(at specialist.Time) specialist.Time {
 // progress, as limits of time see it at a moment: as if it had begun that much later
 // as it has waited.
 func (s *Session) CountedSince(at specialist.Time) (began, moved specialist.Time) {
-	waited := s.waitedBy(at)
+	waited := s.waitedBy(at, s.round())
 	began, moved = s.CreatedAt+waited, s.CreatedAt+waited
 	if s.last != nil {
 		moved = s.last.At + waited - s.waitedAtMove
