@@ -249,7 +249,7 @@ func TestArchive(t *testing.T) {
 // made so by the next run, and that finishes.
 func TestArchiveInterrupted(t *testing.T) {
 	stop := errors.New("the power fails")
-	for n := 1; ; n += 1 + fewer/5 {
+	for n := 1; ; n += 1 + fewer/15 {
 		a, _ := ended(t)
 		to := filepath.Join(t.TempDir(), "archive.db")
 		before, _ := a.logs(a.path)

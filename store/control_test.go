@@ -429,7 +429,7 @@ func TestControlEveryOperationFails(t *testing.T) {
 		full        bool
 	}{{name: "once", every: 1}, {name: "crash", every: 2, crash: true}, {name: "torn", every: 3, crash: true, torn: true}, {name: "full", every: 1, full: true}} {
 		t.Run(mode.name, func(t *testing.T) {
-			for k := 1; ; k += mode.every * fewer {
+			for k := 1; ; k += mode.every * min(fewer, 14) {
 				path := filepath.Join(t.TempDir(), "dialai.db.control")
 				if err := os.WriteFile(path, made, 0o600); err != nil {
 					t.Fatal(err)

@@ -52,7 +52,7 @@ func TestArchiveOnAFullDisk(t *testing.T) {
 	if testing.Short() {
 		share = 1
 	}
-	for after := 1; ; after += fewer + after/share { // closer to each other at the beginning
+	for after := 1; ; after += min(fewer, 14) + after/share { // closer to each other at the beginning
 		a, _ := ended(t)
 		to := filepath.Join(t.TempDir(), "archive.db")
 		before, _ := a.logs(a.path)

@@ -4,4 +4,4 @@ package store_test
 
 // fewer is how many times fewer faults and flipped bits are tried under the race detector:
 // it looks for races, and finds them in any of these lives.
-const fewer = 14
+const fewer = 45

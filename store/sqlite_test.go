@@ -159,7 +159,7 @@ func TestVerifyFlippedByte(t *testing.T) {
 // TestVerifyDamage damages the file in every way it can be, and says what verify
 // and rebuild must make of it.
 func TestVerifyDamage(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name, query string
 		in          string // what verify must mention
 		mended      bool   // by rebuild
@@ -192,6 +192,9 @@ func TestVerifyDamage(t *testing.T) {
 		{"a migration is listed as undone", `INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, 0)`, "it does not list the migrations", false},
 		{"a decision is invented", `UPDATE log SET decides=1 WHERE first=1`, "decides", true},
 	} {
+		if i%(1+fewer/6) != 0 {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			a := newStore(t)
 			a.exec(c.query)
