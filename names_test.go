@@ -70,7 +70,6 @@ var offered = map[string]string{
 
 	"client.Now": "calls a server: see its example",
 
-	"session.KindDriver":    "a kind of event among others, for who reads a log",
 	"session.KindReminded":  "a kind of event among others, for who reads a log",
 	"session.CodeApprovals": "a code among others, for who reads why a session waits",
 

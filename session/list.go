@@ -168,9 +168,10 @@ type Summary struct {
 	UpdatedAt     specialist.Time      `json:"updatedAt"`
 	Code          string               `json:"code,omitempty"`
 	Reason        string               `json:"reason,omitempty"`
-	Reviews       int                  `json:"reviews,omitempty"` // closed rounds that a human is to look at
-	CostUSD       exact.Money          `json:"costUSD"`           // what everybody's answers have cost
-	DueAt         specialist.Time      `json:"due,omitempty"`     // by when it is to leave its state; 0 if it may take as long as it likes
+	Reviews       int                  `json:"reviews,omitempty"`                     // closed rounds that a human is to look at
+	CostUSD       exact.Money          `json:"costUSD"`                               // what everybody's answers have cost
+	DueAt         specialist.Time      `json:"due,omitempty"`                         // by when it is to leave its state; 0 if it may take as long as it likes
+	Driver        Driver               `json:"driver,omitempty" enum:"temporal,none"` // who carries it on by itself; left out for any process that does so for its store
 }
 
 // A LiveCount says how many sessions of a machine's name have a status, and when anything
@@ -223,7 +224,7 @@ func Summarize(s *Session) Summary {
 	return Summary{
 		SessionID: s.ID, MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(), Subject: s.Subject(),
 		Status: s.Status, CurrentState: s.State.Name, Round: s.Round, Sequence: s.Sequence,
-		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews), CostUSD: s.Spent().Money, DueAt: s.DueAt(),
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews), CostUSD: s.Spent().Money, DueAt: s.DueAt(), Driver: s.Options().Driver,
 	}
 }
 

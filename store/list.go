@@ -40,7 +40,7 @@ func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summa
 	var sessionID, status string
 	for err := range scan(s.read.QueryContext(ctx, query, args...)).
 		into(&sessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
-			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason, &sum.Reviews, &sum.Subject, &sum.DueAt, &sum.CostUSD) {
+			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason, &sum.Reviews, &sum.Subject, &sum.DueAt, &sum.CostUSD, &sum.Driver) {
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func (l *listing) query(q *session.ListQuery) (query string, args []any) {
 		limit = q.Limit
 	}
 	return `SELECT s.session_id, m.machine_name, s.machine_digest, s.status, s.current_state, s.round,
-		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews, s.subject, s.due_at, s.cost_pico_usd FROM (` +
+		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews, s.subject, s.due_at, s.cost_pico_usd, s.driver FROM (` +
 		strings.Join(branches, " UNION ALL ") + ` ORDER BY id ` + order + ` LIMIT ?) p
 		CROSS JOIN sessions s ON s.id=p.id CROSS JOIN machines m ON m.id=s.machine ORDER BY p.id ` + order, append(args, limit)
 }

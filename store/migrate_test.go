@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,16 @@ func TestUpgrade(t *testing.T) {
 	a := newStore(t)
 	var before []session.Summary
 	a.with(func(r *runner.Runner, s *store.SQLite) {
-		var err error
+		program, err := s.Load(a.ctx, session.NewPrograms(), a.ids[0])
+		a.ok(err)
+		_, err = r.Start(a.ctx, program.Machine(), runner.StartOptions{Driver: session.DriverNone})
+		a.ok(err)
+		for i, drivers := range [][]session.Driver{{session.DriverTemporal}, {session.DriverTemporal, session.DriverPool}, {session.DriverTemporal, session.DriverNone}} {
+			for _, d := range drivers {
+				_, err := r.SetDriver(a.ctx, a.ids[i], d, nil)
+				a.ok(err)
+			}
+		}
 		before, err = s.List(a.ctx, session.ListQuery{})
 		a.ok(err)
 	})
@@ -25,14 +35,14 @@ func TestUpgrade(t *testing.T) {
 		CREATE UNIQUE INDEX log_session ON log (session, first); CREATE INDEX log_decides ON log (decides, id) WHERE decides IS NOT NULL;
 		INSERT INTO log SELECT id, session, first, decides, at, unpacked(events), coalesce((SELECT hash FROM packed p WHERE p.session=packed.session AND p.first<packed.first ORDER BY p.first DESC LIMIT 1), zeroblob(32)), hash FROM packed;
 		DROP TABLE packed;
-		DROP TABLE snapshots; DROP TABLE erasing; DROP TABLE copying; DROP TABLE copied; DROP TABLE agent_log; DROP TABLE ledger_snapshots; DROP TABLE migrations; DROP TABLE gaps; DROP TABLE archived; DROP TABLE archived_records; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DROP INDEX sessions_status; DROP INDEX sessions_machine; DROP INDEX sessions_state; DROP INDEX sessions_code; DROP INDEX sessions_subject; DROP INDEX sessions_due; DROP INDEX sessions_timer; DROP INDEX sessions_awake; DROP INDEX sessions_started; ALTER TABLE lessons DROP COLUMN at; ALTER TABLE sessions DROP COLUMN started_by; ALTER TABLE sessions DROP COLUMN due_at; ALTER TABLE sessions DROP COLUMN timer_at; ALTER TABLE sessions DROP COLUMN subject; CREATE INDEX sessions_live ON sessions (id) WHERE status IN ('running', 'needs_human'); DELETE FROM goose_db_version WHERE version_id>3`)
+		DROP TABLE snapshots; DROP TABLE erasing; DROP TABLE copying; DROP TABLE copied; DROP TABLE agent_log; DROP TABLE ledger_snapshots; DROP TABLE migrations; DROP TABLE gaps; DROP TABLE archived; DROP TABLE archived_records; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DROP INDEX sessions_status; DROP INDEX sessions_machine; DROP INDEX sessions_state; DROP INDEX sessions_code; DROP INDEX sessions_subject; DROP INDEX sessions_due; DROP INDEX sessions_timer; DROP INDEX sessions_awake; DROP INDEX sessions_started; ALTER TABLE lessons DROP COLUMN at; ALTER TABLE sessions DROP COLUMN started_by; ALTER TABLE sessions DROP COLUMN driver; ALTER TABLE sessions DROP COLUMN due_at; ALTER TABLE sessions DROP COLUMN timer_at; ALTER TABLE sessions DROP COLUMN subject; CREATE INDEX sessions_live ON sessions (id) WHERE status IN ('running', 'needs_human'); DELETE FROM goose_db_version WHERE version_id>3`)
 	names, err := store.Migrate(a.ctx, a.path, store.SQLiteOptions{})
-	if a.ok(err); len(names) != 15 || !strings.Contains(names[0], "0004") {
+	if a.ok(err); len(names) != 16 || !strings.Contains(names[0], "0004") {
 		t.Errorf("applied were %v", names)
 	}
 	a.with(func(r *runner.Runner, s *store.SQLite) {
 		after, err := s.List(a.ctx, session.ListQuery{})
-		if a.ok(err); len(after) != len(a.ids) || len(before) != len(after) || after[0] != before[0] {
+		if a.ok(err); len(after) != len(a.ids)+1 || !slices.Equal(after, before) {
 			t.Errorf("listed are %+v, before it were %+v", after, before)
 		}
 		report, err := s.Verify(a.ctx, session.NewPrograms())

@@ -291,6 +291,10 @@ func afterSessions(ctx context.Context, tx *sql.Tx, m migration, all, made []mig
 		return nil
 	case m.version == recordedFrom:
 		return startRecords(ctx, tx, all, made)
+	case m.version == driverFrom:
+		if err := fillDrivers(ctx, tx); err != nil {
+			return err
+		}
 	}
 	return m.record(ctx, tx)
 }

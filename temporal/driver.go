@@ -97,7 +97,7 @@ func (s *settings) run(ctx context.Context, e cli.DriverEngine) error {
 		return err
 	}
 	defer c.Close()
-	at := &Client{Temporal: c, Runner: e.Runner, Queue: s.queue}
+	at := &Client{Temporal: c, Runner: e.Runner, Queue: s.queue, Namespace: s.namespace}
 	var told sync.WaitGroup
 	defer told.Wait()
 	told.Go(func() { s.tell(ctx, at, s.of(e.Tenant)) })
@@ -115,7 +115,7 @@ func (s *settings) with(ctx context.Context, e cli.DriverEngine, do func(*Client
 		return err
 	}
 	defer c.Close()
-	return do(&Client{Temporal: c, Runner: e.Runner, Queue: s.queue})
+	return do(&Client{Temporal: c, Runner: e.Runner, Queue: s.queue, Namespace: s.namespace})
 }
 
 func (s *settings) adopt(ctx context.Context, e cli.DriverEngine, args []string) error {

@@ -28,6 +28,10 @@ type Input struct {
 	// if it has not. A new run of the workflow goes on from there.
 	Since    int64 `json:"since,omitempty"`
 	Sequence int64 `json:"sequence,omitempty"` // of the session then
+	// Attributes are the search attributes that the namespace knows, and that the workflow sets; Shown is what it has
+	// set them to.
+	Attributes []string `json:"attributes,omitempty"`
+	Shown      Result   `json:"shown,omitzero"`
 }
 
 // A Result is how a session has ended.
@@ -111,6 +115,9 @@ func run(ctx workflow.Context, in Input, former bool) (Result, error) {
 	for {
 		s.woken = false
 		if err := s.advance(ctx); err != nil {
+			return Result{}, err
+		}
+		if err := s.show(ctx); err != nil {
 			return Result{}, err
 		}
 		if s.at.Status == "completed" || s.over(workflow.Now(ctx)) {

@@ -27,6 +27,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/dialai/dialai/runner"
@@ -59,6 +60,8 @@ type Client struct {
 	Temporal client.Client
 	Runner   *runner.Runner
 	Queue    string // how the name of the task queue begins; "" is DefaultQueue
+	// Namespace is that of Temporal, which Adopt asks for its search attributes; "" is client.DefaultNamespace.
+	Namespace string
 }
 
 // storeID returns what is the same for all processes on one store, and another one for every other store.
@@ -109,7 +112,8 @@ func (c *Client) newWorker(ctx context.Context, fatal func(error)) (worker.Worke
 //
 // Errors: session.ErrNotFound, and those of the store and of Temporal.
 func (c *Client) Adopt(ctx context.Context, id specialist.SessionID, by *session.Actor) (workflowID string, err error) {
-	if _, err := c.Runner.SetDriver(ctx, id, session.DriverTemporal, by); err != nil {
+	s, err := c.Runner.SetDriver(ctx, id, session.DriverTemporal, by)
+	if err != nil {
 		return "", err
 	}
 	if workflowID, err = c.WorkflowID(ctx, id); err != nil {
@@ -119,11 +123,13 @@ func (c *Client) Adopt(ctx context.Context, id specialist.SessionID, by *session
 	if err != nil {
 		return "", err
 	}
+	known := c.attributes(ctx)
 	_, err = c.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: workflowID, TaskQueue: queue,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-	}, WorkflowName, Input{SessionID: id.String()})
+		TypedSearchAttributes:    sdk.NewSearchAttributes(set(known, map[string]string{AttributeMachine: s.Machine().Name()})...),
+	}, WorkflowName, Input{SessionID: id.String(), Attributes: known})
 	return workflowID, err
 }
 

@@ -42,7 +42,7 @@ func (s *Store) List(ctx context.Context, q session.ListQuery) ([]session.Summar
 		return nil, err
 	}
 	text := `SELECT s.session_id, m.machine_name, d.machine_digest, s.status, s.current_state, s.round, s.sequence, s.created_at, s.updated_at,
-		s.code, s.reason, s.reviews, s.subject, s.due_at, s.cost_pico_usd
+		s.code, s.reason, s.reviews, s.subject, s.due_at, s.cost_pico_usd, s.driver
 		FROM sessions s JOIN machines m ON m.id=s.machine JOIN definitions d ON d.id=s.definition`
 	if len(l.where) > 0 {
 		text += " WHERE " + strings.Join(l.where, " AND ")
@@ -62,7 +62,7 @@ func summary(row pgx.CollectableRow) (sum session.Summary, err error) {
 	var reason, subject []byte
 	var cost int64
 	err = row.Scan((*[16]byte)(&sum.SessionID), &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round, &sum.Sequence, (*int64)(&sum.CreatedAt), (*int64)(&sum.UpdatedAt),
-		&sum.Code, &reason, &sum.Reviews, &subject, (*int64)(&sum.DueAt), &cost)
+		&sum.Code, &reason, &sum.Reviews, &subject, (*int64)(&sum.DueAt), &cost, (*string)(&sum.Driver))
 	sum.Reason, sum.Subject, sum.CostUSD, sum.Status = string(reason), string(subject), exact.Money(cost), session.Status(status)
 	return sum, err
 }

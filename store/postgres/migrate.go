@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path"
 	"slices"
 	"strings"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // Migrations are frozen, each runs in a transaction of its own, and all of them under a lock that keeps
@@ -41,8 +41,9 @@ const oldest = 130000
 
 // tables are those of a schema.
 type tables struct {
-	dir  string                                 // of their migrations
-	made func(context.Context, *pgx.Conn) error // writes the row of meta, unless it is there
+	dir  string                                         // of their migrations
+	made func(context.Context, *pgx.Conn) error         // writes the row of meta, unless it is there
+	then map[int64]func(context.Context, *sql.Tx) error // what follows a migration, in its transaction
 }
 
 // sessionTables are those of a store of sessions.
@@ -51,7 +52,7 @@ var sessionTables = tables{dir: "migrations", made: func(ctx context.Context, co
 	rand.Read(secret) // never fails
 	_, err := conn.Exec(ctx, `INSERT INTO meta (secret) VALUES ($1) ON CONFLICT DO NOTHING`, secret)
 	return err
-}}
+}, then: map[int64]func(context.Context, *sql.Tx) error{10: fillDrivers}}
 
 // controlTables are those of what a server must remember.
 var controlTables = tables{dir: "migrations/control", made: func(ctx context.Context, conn *pgx.Conn) error {
@@ -123,23 +124,74 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 	}
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
-	if applied, err = up(ctx, db, files); err != nil {
+	if applied, err = t.up(ctx, db, files); err != nil {
 		return applied, err
 	}
 	return applied, t.made(ctx, conn)
 }
 
 // up applies the migrations that are missing.
-func up(ctx context.Context, db *sql.DB, files fs.FS) (applied []string, err error) {
-	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true), goose.WithAllowOutofOrder(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+func (t *tables) up(ctx context.Context, db *sql.DB, files fs.FS) (applied []string, err error) {
+	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true), goose.WithAllowOutofOrder(true), goose.WithSlog(slog.New(slog.DiscardHandler))}
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	byNumber := map[int64]string{}
+	for _, name := range names {
+		n := number(name)
+		byNumber[n] = name
+		if t.then[n] == nil {
+			continue
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, goose.WithExcludeNames([]string{name}), goose.WithGoMigrations(goose.NewGoMigration(n, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+				return err
+			}
+			return t.then[n](ctx, tx)
+		}}, nil)))
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, options...)
 	if err != nil {
 		return nil, err
 	}
 	results, err := p.Up(ctx)
 	for _, r := range results {
-		applied = append(applied, path.Base(r.Source.Path))
+		applied = append(applied, byNumber[r.Source.Version])
 	}
 	return applied, err
+}
+
+// fillDrivers writes into the rows of sessions who carries each on, where that is not any process that does so for
+// its store. It is in the logs only, packed. The table is locked meanwhile by what has made the column.
+func fillDrivers(ctx context.Context, tx *sql.Tx) error {
+	rows, err := tx.QueryContext(ctx, `SELECT session, place, events FROM log`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	drivers := projection.Drivers{}
+	for rows.Next() {
+		var row, place int64
+		var events sql.RawBytes
+		if err := rows.Scan(&row, &place, &events); err != nil {
+			return err
+		}
+		drivers.Add(row, place, events)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for row, driver := range drivers.Changed() {
+		if _, err := tx.ExecContext(ctx, `UPDATE sessions SET driver=$1 WHERE id=$2`, string(driver), row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fits returns an error if what the server is, or what the store says, is not for this program.

@@ -326,6 +326,47 @@ func TestMissingMigration(t *testing.T) {
 	}
 }
 
+// TestMigratedDrivers: sessions that there were before rows said who carries them on have what their logs say.
+func TestMigratedDrivers(t *testing.T) {
+	address := pgtest.Database(t)
+	s, m := open(t, address, postgres.Options{}), parse(t)
+	begin(t, m, s)
+	r, err := runner.New(runner.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := r.Start(t.Context(), m, runner.StartOptions{Driver: session.DriverNone}); err != nil {
+		t.Fatal(err)
+	}
+	for _, drivers := range [][]session.Driver{{session.DriverTemporal}, {session.DriverTemporal, session.DriverPool}, {session.DriverTemporal, session.DriverNone}} {
+		one, err := r.Start(t.Context(), m, runner.StartOptions{})
+		for _, d := range drivers {
+			if err == nil {
+				_, err = r.SetDriver(t.Context(), one.ID, d, nil)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := s.List(t.Context(), session.ListQuery{})
+	if err != nil || len(before) != 5 {
+		t.Fatalf("there are %d sessions (%v)", len(before), err)
+	}
+	exec(t, address, `ALTER TABLE dialai.sessions DROP COLUMN driver; DELETE FROM dialai.goose_db_version WHERE version_id=10`)
+	if applied, err := postgres.Migrate(t.Context(), address); err != nil || len(applied) == 0 || applied[0] != "0010_driver.sql" {
+		t.Fatalf("applied are %v (%v)", applied, err)
+	}
+	again := open(t, address, postgres.Options{})
+	if after, err := again.List(t.Context(), session.ListQuery{}); err != nil || !slices.Equal(after, before) {
+		t.Errorf("listed are %+v, before it were %+v (%v)", after, before, err)
+	}
+	if report, err := again.Verify(t.Context(), session.NewPrograms(), nil); err != nil || report.Difference != nil {
+		t.Errorf("Verify = %v, %v", report.Difference, err)
+	}
+}
+
 // TestOwnerLost: where the database is not heard of any more, the steps under way end with ErrOwnerLost before
 // others may take the sessions; when it is, the process goes on under another name.
 func TestOwnerLost(t *testing.T) {

@@ -113,6 +113,45 @@ func testListStarts(t *testing.T, m Maker) {
 	}
 }
 
+// testListDrivers: lists say who carries each session on, from its start on, when that changes, and after steps.
+func testListDrivers(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	var ids []specialist.SessionID
+	for _, d := range []session.Driver{session.DriverPool, session.DriverNone, session.DriverTemporal} {
+		s, err := b.r.Start(b.ctx, b.m, runner.StartOptions{Driver: d})
+		b.ok(err)
+		ids = append(ids, s.ID)
+	}
+	check := func(want ...session.Driver) {
+		t.Helper()
+		for range 2 { // as it is known, and as it is read
+			list, err := b.store.List(b.ctx, session.ListQuery{})
+			b.ok(err)
+			var got []session.Driver
+			for _, s := range list {
+				if got = append(got, s.Driver); s != session.Summarize(b.load(s.SessionID)) {
+					t.Errorf("List shows %+v, the session is %+v", s, session.Summarize(b.load(s.SessionID)))
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the list says %v, want %v", got, want)
+			}
+			b.open(m)
+		}
+	}
+	check(session.DriverPool, session.DriverNone, session.DriverTemporal)
+	for _, id := range ids {
+		_, err := b.r.Step(b.ctx, id)
+		b.ok(err)
+	}
+	check(session.DriverPool, session.DriverNone, session.DriverTemporal)
+	for i, d := range []session.Driver{session.DriverTemporal, session.DriverPool, session.DriverNone} {
+		_, err := b.r.SetDriver(b.ctx, ids[i], d, nil)
+		b.ok(err)
+	}
+	check(session.DriverTemporal, session.DriverPool, session.DriverNone)
+}
+
 // testListPages reads all sessions page by page, in both directions, while more are
 // created: every one that was there comes once, and new ones only where they belong.
 func testListPages(t *testing.T, m Maker) {

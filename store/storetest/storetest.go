@@ -42,6 +42,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"records chain and fold", testRecords},
 		{"records from a sequence number", testRecordsFrom},
 		{"list", testList},
+		{"list with drivers", testListDrivers},
 		{"list in pages", testListPages},
 		{"lists by start", testListStarts},
 		{"cursors", testCursors},

@@ -14,7 +14,8 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// Sessions prints a list of sessions, and whether there are more before them.
+// Sessions prints a list of sessions, and whether there are more before them. Who carries each on is said where that is
+// not any process for all of them.
 func (st Style) Sessions(out io.Writer, sessions []session.Summary, more bool, now specialist.Time) error {
 	if st.Quiet && !st.JSON {
 		for _, s := range sessions {
@@ -29,9 +30,16 @@ func (st Style) Sessions(out io.Writer, sessions []session.Summary, more bool, n
 	if st.JSON || len(sessions) == 0 {
 		return list(st, out, sessions, "No sessions.", nil, nil)
 	}
-	rows := [][]string{besideID(about, "SESSION", "SUBJECT", "MACHINE", "STATUS", "STATE", "ROUND", "UPDATED", "WHY")}
+	driven := slices.ContainsFunc(sessions, func(s session.Summary) bool { return s.Driver != session.DriverPool })
+	row := func(driver, why string, rest ...string) []string {
+		if driven {
+			rest = append(rest, driver)
+		}
+		return besideID(about, rest[0], rest[1], append(rest[2:], why)...)
+	}
+	rows := [][]string{row("DRIVER", "WHY", "SESSION", "SUBJECT", "MACHINE", "STATUS", "STATE", "ROUND", "UPDATED")}
 	for _, s := range sessions {
-		rows = append(rows, besideID(about, st.ID(s.SessionID.String()), s.Subject, s.MachineName, s.Status.String(), s.CurrentState, fmt.Sprint(s.Round), Age(now, s.UpdatedAt), s.Code))
+		rows = append(rows, row(s.Driver.String(), s.Code, st.ID(s.SessionID.String()), s.Subject, s.MachineName, s.Status.String(), s.CurrentState, fmt.Sprint(s.Round), Age(now, s.UpdatedAt)))
 	}
 	return Table(out, fit(rows, st.Width, "SESSION", "STATUS"))
 }

@@ -17,11 +17,11 @@ import (
 
 var (
 	// SessionColumns are those that never change, then those that change when a session
-	// ends, waits, goes on, is reviewed, is about something else or due at another time, then, from [SessionMoving], those that every
+	// ends, waits, goes on, is reviewed, is about something else, due at another time or driven by somebody else, then, from [SessionMoving], those that every
 	// commit changes.
 	SessionColumns = []string{
 		"session_id", "machine", "machine_digest", "created_at", "started_by",
-		"status", "code", "reason", "reviews", "subject", "due_at",
+		"status", "code", "reason", "reviews", "subject", "due_at", "driver",
 		"current_state", "round", "attempt", "sequence", "transitions", "updated_at", "timer_at", "calls", "input_tokens", "output_tokens", "cost_pico_usd", "head",
 	}
 	// LogColumns are those of a record of a session's log.
@@ -40,7 +40,7 @@ var (
 // that every commit changes.
 const (
 	SessionStanding = 5
-	SessionMoving   = 11
+	SessionMoving   = 12
 )
 
 // Values puts in the place of each field what is in it, and returns the list. database/sql
@@ -68,6 +68,7 @@ type Session struct {
 	Reviews                             int64
 	Subject                             string
 	DueAt                               int64
+	Driver                              string // "" for any process that carries on the sessions of its store
 	State                               string
 	Round, Attempt, Sequence, Executed  int64
 	UpdatedAt, TimerAt                  int64
@@ -79,7 +80,7 @@ func SessionOf(s *session.Session) Session {
 	o, spent := s.Standing(), s.Spent()
 	return Session{
 		s.ID.String(), s.Machine().Name(), s.Machine().Digest(), int64(s.CreatedAt), startedBy(s),
-		s.Status.String(), o.Code, o.Reason, int64(len(s.Reviews())), s.Subject(), int64(s.DueAt()),
+		s.Status.String(), o.Code, o.Reason, int64(len(s.Reviews())), s.Subject(), int64(s.DueAt()), string(s.Options().Driver),
 		s.State.Name, int64(s.Round), int64(s.Attempt), s.Sequence, int64(s.Executed), int64(s.UpdatedAt), int64(s.TimerAt()),
 		spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money),
 	}
@@ -97,7 +98,7 @@ func startedBy(s *session.Session) string {
 func (s *Session) Fields(dst []any, machine *int64, head *[]byte) []any {
 	return append(dst,
 		&s.ID, machine, &s.Digest, &s.CreatedAt, &s.StartedBy,
-		&s.Status, &s.Code, &s.Reason, &s.Reviews, &s.Subject, &s.DueAt,
+		&s.Status, &s.Code, &s.Reason, &s.Reviews, &s.Subject, &s.DueAt, &s.Driver,
 		&s.State, &s.Round, &s.Attempt, &s.Sequence, &s.Executed, &s.UpdatedAt, &s.TimerAt, &s.Calls, &s.TokensIn, &s.TokensOut, &s.PicoUSD, head)
 }
 
