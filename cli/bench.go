@@ -66,7 +66,8 @@ bayesRounds, which is bayes with "learnFrom": "humansAndRounds".
 
 --svg draws how each strategy learns, whether its probabilities mean what they say,
 and how often it is wrong on the questions that it is surest of. Draw several sets
-into one directory, and its index.html shows them side by side.`,
+into one directory, and its index.html shows them side by side. Sets are named by their
+directory, and by the one above it where another set has that name.`,
 		Example: `  dialai bench decisions --data ./labels
   dialai bench decisions --data ./labels --gold 10,100 --strategies majority,bayes --json
   dialai bench decisions --data ./labels --workers panel.txt --orders 0
@@ -131,14 +132,16 @@ func (a *app) benchDecisions(f *benchFlags) error {
 		return err
 	}
 	m := render.NewMeter(a.Screen(), "measuring", "parts")
-	o.Progress = func(part string, done, of int) { m.Of("measuring "+part, int64(done), int64(of)) }
+	o.Progress = func(part string, done, of, follow int) {
+		m.Part("measuring "+part, int64(done), int64(of), follow > 0)
+	}
 	r, err := command.UntilInterrupted(a.App, func() (trial.Report, error) { return trial.Measure(d, o), nil })
 	m.Stop()
 	if err != nil {
 		return err
 	}
 	if f.svg != "" {
-		if err := writeCharts(f.svg, setName(f.data), r, d); err != nil {
+		if err := writeCharts(f.svg, f.data, r, d); err != nil {
 			return err
 		}
 	}
