@@ -70,6 +70,11 @@ func (m *Metrics) decide(ctx context.Context, r *runner.Runner, tally *stats.Tal
 	if err != nil {
 		return err
 	}
+	if m.TotalDecisions == 0 && m.Timers == 0 { // an earlier definition may have had the state
+		if err := known(d.Machine, machine.StateName(m.State)); err != nil {
+			return err
+		}
+	}
 	m.Promises = promises(d)
 	m.Promises = slices.DeleteFunc(m.Promises, func(p PromiseStatus) bool { return m.State != "" && !slices.Contains(p.States, m.State) })
 	for i := range m.Promises {
