@@ -161,19 +161,27 @@ func (a *app) benchWarnings(data string, d *trial.Data) {
 // error if nothing is left to measure.
 func (a *app) benchGold(d *trial.Data, o trial.Options) error {
 	out, most := trial.Untested(d, o), trial.Most(d, o)
-	why := fmt.Sprintf("there are %s and one has to be left to test", render.Plural(len(d.Questions), "question"))
+	why := fmt.Sprintf("there %s %s and one has to be left to test", render.Either(len(d.Questions) == 1, "is", "are"), render.Plural(len(d.Questions), "question"))
 	if most < len(d.Questions)-1 {
 		why = fmt.Sprintf("the shortest split has %s", render.Plural(most, "question"))
 	}
 	if len(out) == len(o.Gold) {
-		return command.Hinted(command.Usage("--gold %d: %s", slices.Min(o.Gold), why), "name at most %d", most)
+		return command.Hinted(command.Usage("--gold %d: %s", slices.Min(o.Gold), why), "%s", benchMost(most))
 	}
 	for _, n := range out {
 		if !a.Flags.Quiet {
-			fmt.Fprintf(a.Err, "dialai: left out --gold %d: %s; name at most %d\n", n, why, most)
+			fmt.Fprintf(a.Err, "dialai: left out --gold %d: %s; %s\n", n, why, benchMost(most))
 		}
 	}
 	return nil
+}
+
+// benchMost says what --gold may be at most.
+func benchMost(most int) string {
+	if most == 0 {
+		return "only --gold 0, which learns from no human decision, can be measured of so few questions"
+	}
+	return fmt.Sprintf("--gold may be at most %d", most)
 }
 
 // benchError says where in the data an error lies, and ends with the exit code of
