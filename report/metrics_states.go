@@ -33,7 +33,8 @@ type StateMetrics struct {
 	AIDecisions    int     `json:"aiDecisions"`
 	Coverage       float64 `json:"coverage"` // share of AIDecisions
 	// Voters are those who can be asked now, humans left out, and NEff how many
-	// independent ones they are worth; both 0 where there is no choice.
+	// independent ones they are worth, if all of them proposed the same (a judgement says it
+	// of the votes of its round); both 0 where there is no choice.
 	Voters int              `json:"voters"`
 	NEff   exact.Billionths `json:"nEff"`
 	// Promise is the one in force; nil if nothing is promised. Its test may be over
