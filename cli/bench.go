@@ -66,7 +66,8 @@ bayesRounds, which is bayes with "learnFrom": "humansAndRounds".
 
 --svg draws how each strategy learns, whether its probabilities mean what they say,
 and how often it is wrong on the questions that it is surest of. Draw several sets
-into one directory, and its index.html shows them side by side.`,
+into one directory, and its index.html shows them side by side. Sets are named by their
+directory, and by the one above it where another set has that name.`,
 		Example: `  dialai bench decisions --data ./labels
   dialai bench decisions --data ./labels --gold 10,100 --strategies majority,bayes --json
   dialai bench decisions --data ./labels --workers panel.txt --orders 0
@@ -131,14 +132,16 @@ func (a *app) benchDecisions(f *benchFlags) error {
 		return err
 	}
 	m := render.NewMeter(a.Screen(), "measuring", "parts")
-	o.Progress = func(part string, done, of int) { m.Of("measuring "+part, int64(done), int64(of)) }
+	o.Progress = func(part string, done, of, follow int) {
+		m.Part("measuring "+part, int64(done), int64(of), follow > 0)
+	}
 	r, err := command.UntilInterrupted(a.App, func() (trial.Report, error) { return trial.Measure(d, o), nil })
 	m.Stop()
 	if err != nil {
 		return err
 	}
 	if f.svg != "" {
-		if err := writeCharts(f.svg, setName(f.data), r, d); err != nil {
+		if err := writeCharts(f.svg, f.data, r, d); err != nil {
 			return err
 		}
 	}
@@ -158,19 +161,27 @@ func (a *app) benchWarnings(data string, d *trial.Data) {
 // error if nothing is left to measure.
 func (a *app) benchGold(d *trial.Data, o trial.Options) error {
 	out, most := trial.Untested(d, o), trial.Most(d, o)
-	why := fmt.Sprintf("there are %s and one has to be left to test", render.Plural(len(d.Questions), "question"))
+	why := fmt.Sprintf("there %s %s and one has to be left to test", render.Either(len(d.Questions) == 1, "is", "are"), render.Plural(len(d.Questions), "question"))
 	if most < len(d.Questions)-1 {
 		why = fmt.Sprintf("the shortest split has %s", render.Plural(most, "question"))
 	}
 	if len(out) == len(o.Gold) {
-		return command.Hinted(command.Usage("--gold %d: %s", slices.Min(o.Gold), why), "name at most %d", most)
+		return command.Hinted(command.Usage("--gold %d: %s", slices.Min(o.Gold), why), "%s", benchMost(most))
 	}
 	for _, n := range out {
 		if !a.Flags.Quiet {
-			fmt.Fprintf(a.Err, "dialai: left out --gold %d: %s; name at most %d\n", n, why, most)
+			fmt.Fprintf(a.Err, "dialai: left out --gold %d: %s; %s\n", n, why, benchMost(most))
 		}
 	}
 	return nil
+}
+
+// benchMost says what --gold may be at most.
+func benchMost(most int) string {
+	if most == 0 {
+		return "only --gold 0, which learns from no human decision, can be measured of so few questions"
+	}
+	return fmt.Sprintf("--gold may be at most %d", most)
 }
 
 // benchError says where in the data an error lies, and ends with the exit code of

@@ -18,11 +18,11 @@ import (
 // the server that --server names.
 
 // trusted returns what everybody's word counts for in the states of a machine.
-func (e *engine) trusted(ctx context.Context, machineName string) ([]report.Trusted, error) {
+func (e *engine) trusted(ctx context.Context, machineName, state string) ([]report.Trusted, error) {
 	if e.far != nil {
-		return remote.Every(e.far, e.far.Client.Trust(ctx, machineName, ""))
+		return remote.Every(e.far, e.far.Client.Trust(ctx, machineName, state))
 	}
-	return report.TrustOf(ctx, e.Runner, machineName)
+	return report.TrustOf(ctx, e.Runner, machineName, machine.StateName(state))
 }
 
 // trustHistory yields what everybody's word in the states of a machine has counted for.

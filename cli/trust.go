@@ -50,11 +50,11 @@ from the record in the state, filled up with that of other states and machines.`
 		Example: `  dialai trust list triage
   dialai trust list triage --state pending --json`,
 		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			list, err := e.trusted(ctx, args[0])
+			list, err := e.trusted(ctx, args[0], state)
 			if err != nil {
 				return err
 			}
-			return a.Trust(out, slices.DeleteFunc(list, func(t report.Trusted) bool { return state != "" && t.State != state }))
+			return a.Trust(out, list)
 		}),
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only the state of this `name`")
@@ -69,7 +69,7 @@ func (a *app) trustShowCommand() *cobra.Command {
 and the evidence for deciding alone.`,
 		Example: "  dialai trust show triage ai-router",
 		RunE: a.on(command.Reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			list, err := e.trusted(ctx, args[0])
+			list, err := e.trusted(ctx, args[0], "")
 			if err != nil {
 				return err
 			}

@@ -182,6 +182,26 @@ func nameProblem(f validator.FieldError, value string) Problem {
 	return Problem{Code: code, Message: fmt.Sprintf("%s %q %s", what, clip(value, maxNameRunes), badName(value)), Hint: "choose a short name of printable characters"}
 }
 
+func itMayBe(choices []string) string { return "it may be " + strings.Join(choices, ", ") }
+
+// choicesOf returns what the rule in the tag of a field lets it be: owner points to a struct,
+// name is that of the field in JSON.
+func choicesOf(owner any, name string) []string {
+	t := reflect.TypeOf(owner).Elem()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if inJSON, _, _ := strings.Cut(f.Tag.Get("json"), ","); inJSON != name {
+			continue
+		}
+		for rule := range strings.SplitSeq(f.Tag.Get("validate"), ",") {
+			if list, is := strings.CutPrefix(rule, "oneof="); is {
+				return strings.Fields(list)
+			}
+		}
+	}
+	panic("machine: no rule says what " + name + " may be")
+}
+
 func oneOfProblem(f validator.FieldError, quoted string) Problem {
 	choices := strings.Fields(f.Param())
 	code := map[string]string{"role": "bad-role"}[f.Field()]
@@ -190,7 +210,7 @@ func oneOfProblem(f validator.FieldError, quoted string) Problem {
 	}
 	hint := didYouMean(fmt.Sprint(f.Value()), choices)
 	if hint == "" {
-		hint = "it may be " + strings.Join(choices, ", ")
+		hint = itMayBe(choices)
 	}
 	return Problem{Code: code, Message: fmt.Sprintf("%s is %s", f.Field(), quoted), Hint: hint}
 }

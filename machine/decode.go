@@ -220,6 +220,19 @@ func text[T ~string](d *decoder, into *T) func(n *node, path, what string) {
 	return d.only(stringNode, "a string", func(n *node, _, _ string) { *into = T(n.text) })
 }
 
+// choice reads a text that is one of a few, which the rule in its field's tag names. What is no
+// text at all is answered with them: in quotes it would be none of them either.
+func choice[T ~string](d *decoder, owner any, into *T) func(n *node, path, what string) {
+	read := text(d, into)
+	return func(n *node, path, what string) {
+		before := len(d.problems)
+		read(n, path, what)
+		if len(d.problems) > before {
+			d.problems[before].Hint = itMayBe(choicesOf(owner, what))
+		}
+	}
+}
+
 func (d *decoder) flag(into *bool) func(n *node, path, what string) {
 	return d.only(boolNode, "true or false", func(n *node, _, _ string) { *into = n.text == "true" })
 }

@@ -38,9 +38,9 @@ func (d *decoder) definition(root *node) *Definition {
 		{"collapse", d.collapse(&def.Collapse)},
 		{"audit", d.audit(&def.Audit)},
 		{"secondHuman", d.secondHuman(&def.SecondHuman)},
-		{"optionOrder", text(d, &def.OptionOrder)},
-		{"stacking", text(d, &def.Stacking)},
-		{"learnFrom", text(d, &def.LearnFrom)},
+		{"optionOrder", choice(d, def, &def.OptionOrder)},
+		{"stacking", choice(d, def, &def.Stacking)},
+		{"learnFrom", choice(d, def, &def.LearnFrom)},
 		{"input", d.raw((*[]byte)(&def.Input), 0)},
 		{"subject", text(d, &def.Subject)},
 		{"groups", d.groups(&def.Groups)},
@@ -118,7 +118,7 @@ func (d *decoder) state(n *node, path string, s *StateDefinition) {
 		{"collapse", d.collapse(&s.Collapse)},
 		{"audit", d.audit(&s.Audit)},
 		{"secondHuman", d.secondHuman(&s.SecondHuman)},
-		{"optionOrder", text(d, &s.OptionOrder)},
+		{"optionOrder", choice(d, s, &s.OptionOrder)},
 		{"irreversible", d.optionalFlag(&s.Irreversible)},
 		{"final", d.flag(&s.Final)},
 		{"deciders", d.texts(&s.Deciders)},
@@ -170,7 +170,7 @@ func (d *decoder) specialists(into *[]Specialist) func(n *node, path, what strin
 func (d *decoder) specialist(n *node, path, what string, s *Specialist) {
 	var cost *exact.Money
 	d.object(n, path, what, []field{
-		{"role", text(d, &s.Role)},
+		{"role", choice(d, s, &s.Role)},
 		{"specialistId", text(d, &s.SpecialistID)},
 		{"machineName", text(d, &s.MachineName)},
 		{"isHuman", d.flag(&s.IsHuman)},
@@ -200,7 +200,7 @@ func (d *decoder) risk(into **Risk) func(n *node, path, what string) {
 		if d.object(n, path, what, []field{
 			{"maxError", d.float(&r.MaxError)},
 			{"confidence", d.float(&r.Confidence)},
-			{"test", text(d, &r.Test)},
+			{"test", choice(d, r, &r.Test)},
 			{"familywise", d.flag(&r.Familywise)},
 		}) {
 			*into = r
@@ -224,7 +224,7 @@ func (d *decoder) solicit(into **Solicit) func(n *node, path, what string) {
 			return
 		}
 		d.object(n, path, what, []field{
-			{"mode", text(d, &s.Mode)},
+			{"mode", choice(d, s, &s.Mode)},
 			{"timeout", d.duration(&s.Timeout)},
 			{"roundTimeout", d.duration(&s.RoundTimeout)},
 			{"asyncTimeout", d.duration(&s.AsyncTimeout)},

@@ -104,7 +104,7 @@ func (d *decoder) collapse(into **Collapse) func(n *node, path, what string) {
 func (d *decoder) audit(into **Audit) func(n *node, path, what string) {
 	a := newAudit()
 	return members(d, into, &a, []field{
-		{"mode", text(d, &a.Mode)},
+		{"mode", choice(d, &a, &a.Mode)},
 		{"rate", d.float(&a.Rate)},
 		{"newcomerRate", d.float(&a.NewcomerRate)},
 		{"newcomer", d.count(&a.Newcomer)},
@@ -116,7 +116,7 @@ func (d *decoder) secondHuman(into **SecondHuman) func(n *node, path, what strin
 	return members(d, into, &s, []field{
 		{"rate", d.float(&s.Rate)},
 		{"irreversibleRate", d.float(s.IrreversibleRate)},
-		{"when", text(d, &s.When)},
+		{"when", choice(d, &s, &s.When)},
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/session"
 )
 
 // A Calibration says how the probabilities that bayes gave its picks compare with what humans
@@ -25,8 +24,8 @@ func CalibrationOf(ctx context.Context, r *runner.Runner, machineName string, st
 	if err != nil {
 		return nil, err
 	}
-	if state != "" && program.Machine.State(string(state)) == nil {
-		return nil, &session.NotFoundError{What: "State", ID: string(state)}
+	if err := known(program.Machine, state); err != nil {
+		return nil, err
 	}
 	c := &Calibration{MachineName: machineName, State: string(state)}
 	c.CalibrationReport, err = r.Calibration(ctx, machineName, state)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/session"
 )
 
 // CollapseOf says how far the states of a machine that declare a collapse have
@@ -15,8 +14,8 @@ func CollapseOf(ctx context.Context, r *runner.Runner, machineName string, state
 	if err != nil {
 		return nil, err
 	}
-	if state != "" && d.Machine.State(string(state)) == nil {
-		return nil, &session.NotFoundError{What: "State", ID: string(state)}
+	if err := known(d.Machine, state); err != nil {
+		return nil, err
 	}
 	list := []runner.StateCollapse{}
 	for i := range d.States {

@@ -78,7 +78,8 @@ type Signal struct {
 const recent = 10
 
 // MetricsOf computes the metrics of a machine; of one of its states if state is
-// not "".
+// not "". It returns ErrNotFound for a state that the newest definition lacks and in
+// which nothing was decided.
 func MetricsOf(ctx context.Context, r *runner.Runner, machineName string, state machine.StateName) (*Metrics, error) {
 	tally, err := r.Tally(ctx, machineName)
 	if err != nil {

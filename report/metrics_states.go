@@ -33,7 +33,8 @@ type StateMetrics struct {
 	AIDecisions    int     `json:"aiDecisions"`
 	Coverage       float64 `json:"coverage"` // share of AIDecisions
 	// Voters are those who can be asked now, humans left out, and NEff how many
-	// independent ones they are worth; both 0 where there is no choice.
+	// independent ones they are worth, if all of them proposed the same (a judgement says it
+	// of the votes of its round); both 0 where there is no choice.
 	Voters int              `json:"voters"`
 	NEff   exact.Billionths `json:"nEff"`
 	// Promise is the one in force; nil if nothing is promised. Its test may be over
@@ -69,6 +70,11 @@ func (m *Metrics) decide(ctx context.Context, r *runner.Runner, tally *stats.Tal
 	}
 	if err != nil {
 		return err
+	}
+	if m.TotalDecisions == 0 && m.Timers == 0 { // an earlier definition may have had the state
+		if err := known(d.Machine, machine.StateName(m.State)); err != nil {
+			return err
+		}
 	}
 	m.Promises = promises(d)
 	m.Promises = slices.DeleteFunc(m.Promises, func(p PromiseStatus) bool { return m.State != "" && !slices.Contains(p.States, m.State) })

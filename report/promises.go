@@ -2,11 +2,14 @@ package report
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -83,6 +86,19 @@ func deciding(ctx context.Context, r *runner.Runner, machineName string) (*runne
 		return nil, err
 	}
 	return r.Deciding(ctx, program)
+}
+
+// known returns ErrNotFound, with the states that there are, for a state that a definition
+// lacks; "" is no state, and asks for all.
+func known(m *machine.Machine, state machine.StateName) error {
+	if state == "" || m.State(string(state)) != nil {
+		return nil
+	}
+	var names []string
+	for _, s := range m.States() {
+		names = append(names, s.Name)
+	}
+	return fmt.Errorf("%w: machine %s has %s", &session.NotFoundError{What: "State", ID: string(state)}, m.Name(), strings.Join(names, ", "))
 }
 
 // promises returns the promises in force, in the order in which the states first

@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -92,8 +93,8 @@ func eachSeries(ctx context.Context, r *runner.Runner, machineName string, q His
 	if err != nil {
 		return err
 	}
-	if q.State != "" && d.Machine.State(q.State) == nil {
-		return &session.NotFoundError{What: "State", ID: q.State}
+	if err := known(d.Machine, machine.StateName(q.State)); err != nil {
+		return err
 	}
 	stages, err := stagesOf(ctx, r, machineName)
 	if err != nil {

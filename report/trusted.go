@@ -6,6 +6,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 )
 
@@ -27,16 +28,20 @@ type Trusted struct {
 }
 
 // TrustOf returns what the word of everybody who takes part in a machine counts for,
-// by state of its newest definition and in roster order.
-func TrustOf(ctx context.Context, r *runner.Runner, machineName string) ([]Trusted, error) {
+// by state of its newest definition and in roster order; in one state if state is not "".
+// It returns ErrNotFound for a machine or a state that is not there.
+func TrustOf(ctx context.Context, r *runner.Runner, machineName string, state machine.StateName) ([]Trusted, error) {
 	d, err := deciding(ctx, r, machineName)
+	if err == nil {
+		err = known(d.Machine, state)
+	}
 	if err != nil {
 		return nil, err
 	}
 	list := []Trusted{}
 	for i := range d.States {
 		s := &d.States[i]
-		if len(s.State.Transitions) == 0 {
+		if len(s.State.Transitions) == 0 || state != "" && s.State.Name != string(state) {
 			continue
 		}
 		c, declared, err := s.Collapse(ctx)

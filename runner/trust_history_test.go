@@ -18,7 +18,7 @@ func (b *bench) histories(q report.HistoryQuery) (list []report.TrustSeries) {
 		b.ok(err)
 		list = append(list, t)
 	}
-	trusted, err := report.TrustOf(b.ctx, b.r, "desk")
+	trusted, err := report.TrustOf(b.ctx, b.r, "desk", "")
 	b.ok(err)
 	trusted = slices.DeleteFunc(trusted, func(t report.Trusted) bool {
 		return q.State != "" && t.State != q.State || q.SpecialistID != "" && t.SpecialistID != q.SpecialistID

@@ -84,7 +84,7 @@ type trustIn struct {
 type trustOut struct{ Body api.List[report.Trusted] }
 
 func (s *Server) trust(ctx context.Context, p *Principal, in *trustIn) (*trustOut, error) {
-	return s.trusted(ctx, p, in, func(t report.Trusted) bool { return in.State == "" || t.State == in.State })
+	return s.trusted(ctx, p, in, func(report.Trusted) bool { return true })
 }
 
 type trustOfIn struct {
@@ -105,7 +105,7 @@ func (s *Server) trusted(ctx context.Context, p *Principal, in *trustIn, wanted 
 	if err := s.known(ctx, p, in.Name); err != nil {
 		return nil, err
 	}
-	list, err := report.TrustOf(ctx, tenantOf(ctx).Runner, in.Name)
+	list, err := report.TrustOf(ctx, tenantOf(ctx).Runner, in.Name, machine.StateName(in.State))
 	if err != nil {
 		return nil, err
 	}

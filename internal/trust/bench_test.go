@@ -86,3 +86,38 @@ func BenchmarkAddUnruled(b *testing.B) {
 		enter(i)
 	}
 }
+
+// BenchmarkRefitUnruled fits O and D anew where the window is full and 500 outcomes are known:
+// what one in 200 rounds without a human's word costs whoever reads the ledger next.
+func BenchmarkRefitUnruled(b *testing.B) {
+	for _, panel := range []int{5, 15} {
+		b.Run(fmt.Sprint(panel), func(b *testing.B) {
+			d, l := trust.NewDraw("refit"), trust.New()
+			for range 500 {
+				if err := l.Add(outcome(crowd(d, panel, 4))); err != nil {
+					b.Fatal(err)
+				}
+			}
+			i := 0
+			enter := func(add func(trust.Unruled) error) {
+				q, _ := crowd(d, panel, 4)
+				o := outcome(q, 0)
+				i++
+				if err := add(*trust.UnruledOf(fmt.Sprint(i), "desk", q.State, q.Options, o.Proposals)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for range trust.UnruledWindow {
+				enter(l.AddUnruled)
+			}
+			for b.Loop() {
+				b.StopTimer()
+				for range trust.UnruledWindow / 5 { // one more than it takes, so that each is due
+					enter(l.EnterUnruled)
+				}
+				b.StartTimer()
+				enter(l.AddUnruled)
+			}
+		})
+	}
+}

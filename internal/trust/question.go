@@ -82,7 +82,7 @@ type Judgement struct {
 	Experts    []ExpertShare      `json:"experts"`
 	Votes      []VoteShare        `json:"votes"`
 	Prior      []exact.Billionths `json:"prior"` // of the options, from the state's outcomes
-	NEff       exact.Billionths   `json:"nEff"`  // how many independent voters these are worth
+	NEff       exact.Billionths   `json:"nEff"`  // how many independent voters these are worth, in this round; see Ledger.Effective
 	Risk       *RiskView          `json:"risk,omitempty"`
 	Threshold  *exact.Billionths  `json:"threshold,omitempty"` // compared with, if no promise is
 	Code       Code               `json:"code"`

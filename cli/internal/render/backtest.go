@@ -79,7 +79,7 @@ func row(name string, r *backtest.Result) []string {
 	o, n := &r.Old, &r.New
 	return []string{
 		name, fmt.Sprint(r.Rounds), fmt.Sprint(r.Unknown), span(r.Flips),
-		percent(o.AutomaticShare) + " → " + percents(n.AutomaticShare),
+		ifKnown(o.AutomaticShare) + " → " + percents(n.AutomaticShare),
 		fmt.Sprint(o.Humans) + " → " + span(n.Humans),
 		fmt.Sprintf("%d of %d → %s of %s", o.Errors, o.Checked, span(n.Errors), span(n.Checked)),
 		o.CostUSD.String() + " → " + costs(n.CostUSD),
@@ -92,7 +92,12 @@ func span[N int | float64](n [2]N) string {
 	return fmt.Sprint(n[0]) + When(n[0] != n[1], fmt.Sprintf(" to %v", n[1]))
 }
 
-func percents(p [2]float64) string {
+// percents is of nil "-".
+func percents(known *[2]float64) string {
+	if known == nil {
+		return "-"
+	}
+	p := *known
 	slices.Sort(p[:])
 	if p[0] == p[1] {
 		return percent(p[0])
@@ -145,7 +150,7 @@ func (b *Backtest) foot(r *backtest.Report) {
 	if b.Quiet {
 		return
 	}
-	fmt.Fprintf(b.Out, "Automatic:     %s → %s of the rounds\n", percent(t.Old.AutomaticShare), percents(t.New.AutomaticShare))
+	fmt.Fprintf(b.Out, "Automatic:     %s → %s of the rounds%s\n", ifKnown(t.Old.AutomaticShare), percents(t.New.AutomaticShare), unshared[t.Unshared])
 	fmt.Fprintf(b.Out, "Human minutes: %v%s → %s%s\n", t.Old.HumanMinutes, measured(t.Old.HumanMeasured, t.Old.Humans), span(t.New.HumanMinutes), measured(t.New.HumanMeasured, t.New.Humans[1]))
 	fmt.Fprintf(b.Out, "Error:         %s\n", errorShares(t))
 	for i := range r.Machines {
@@ -160,6 +165,12 @@ func (b *Backtest) foot(r *backtest.Report) {
 	fmt.Fprintln(b.Out, "Error is disagreement with a human; automatic decisions nobody looked at are not in it.")
 }
 
+// unshared says why it is unknown how much would be automatic.
+var unshared = map[backtest.Unshared]string{
+	backtest.NoRounds:       ": there is no round",
+	backtest.NotEstablished: ": unknown, for what is recorded does not establish the promise, and until something does all rounds go to humans",
+}
+
 // errorShares says how many automatic decisions were wrong, as far as that is known.
 func errorShares(t *backtest.Result) string {
 	if t.Old.ErrorShare == nil && t.New.ErrorShare == nil {
@@ -170,7 +181,7 @@ func errorShares(t *backtest.Result) string {
 		old = percent(*e)
 	}
 	if e := t.New.ErrorShare; e != nil {
-		now = percents(*e)
+		now = percents(e)
 	}
 	return old + " → " + now + " of the automatic decisions on which there is a human's word"
 }

@@ -210,7 +210,7 @@ func (t *teller) weighted(j *trust.Judgement) {
 	t.origins()
 	t.line("  Trust is the probability of agreeing with a human. Weight is its log-odds: 0 says nothing, below 0 counts against.")
 	t.line("  Counts is the share of the weight that is left where specialists err together, as much as the number behind each says.")
-	t.line("  These %s are worth %s independent ones.", Plural(len(j.Votes), "vote"), j.NEff.Text2())
+	t.line("  These %s are worth %s independent ones, as they weigh in this round; dialai metrics says it of all who can be asked.", Plural(len(j.Votes), "vote"), j.NEff.Text2())
 }
 
 // mostOrigins is how many states are named for a vote; JSON has them all.

@@ -27,7 +27,7 @@ func (t *teller) spoken(j *trust.Judgement) {
 	}
 	t.table(rows)
 	if n := float64(len(j.Votes)); j.NEff.Float() < .9*n {
-		t.line("  %s: these %s say as much as %.1f that do not.", Either(j.N == 0, "Some of them are expected to err together, for they are alike", "Some of them err together"), Plural(len(j.Votes), "vote"), j.NEff.Float())
+		t.line("  %s: these %s say as much as %.1f that do not, in this round.", Either(j.N == 0, "Some of them are expected to err together, for they are alike", "Some of them err together"), Plural(len(j.Votes), "vote"), j.NEff.Float())
 	}
 }
 

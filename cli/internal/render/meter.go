@@ -126,7 +126,9 @@ type meter struct {
 	mu          sync.Mutex
 	doing, unit string
 	began       time.Time // of what is being done
+	told        time.Time // when more was done last
 	done, total int64     // 0: not known
+	more        bool      // other parts follow, of which nobody knows how long they take
 }
 
 // meterFor is how long work may take before it is talked about, so that the line is there
@@ -146,7 +148,10 @@ func NewMeter(screen io.Writer, doing, unit string) *meter {
 func (m *meter) At(done, total int64) { m.Of("", done, total) }
 
 // Of is at for a part of the work, which has a pace of its own.
-func (m *meter) Of(doing string, done, total int64) {
+func (m *meter) Of(doing string, done, total int64) { m.Part(doing, done, total, false) }
+
+// Part is of for a part which others follow, if more says so.
+func (m *meter) Part(doing string, done, total int64, more bool) {
 	if m.line == nil {
 		return
 	}
@@ -155,7 +160,10 @@ func (m *meter) Of(doing string, done, total int64) {
 	if doing != "" && doing != m.doing {
 		m.doing, m.began = doing, m.now()
 	}
-	m.done, m.total = done, total
+	if done != m.done {
+		m.told = m.now()
+	}
+	m.done, m.total, m.more = done, total, more
 }
 
 // Stop removes the line.
@@ -177,7 +185,10 @@ func (m *meter) text(now time.Time) string {
 	if m.total > 0 {
 		text = fmt.Sprintf("%s: %s of %s %s, %s/s", m.doing, grouped(min(m.done, m.total)), grouped(m.total), m.unit, rate(pace))
 		rest := time.Duration(float64(max(0, m.total-m.done)) / pace * float64(time.Second))
-		text += ", " + left(rest)
+		if !m.told.IsZero() { // what takes longer than what was before it is probably not half done
+			rest = max(rest, now.Sub(m.told))
+		}
+		text += ", " + left(rest) + When(m.more, " of this part")
 	}
 	return text
 }

@@ -30,6 +30,31 @@ func TestMeterLine(t *testing.T) {
 	}
 }
 
+// TestMeterWaits: the time left does not fall while nothing is done, so that a last piece that
+// takes long is not about to be done all the time, and it is not that of parts that follow.
+func TestMeterWaits(t *testing.T) {
+	began := time.Unix(1_800_000_000, 0)
+	now := began
+	m := &meter{line: &statusLine{}, doing: "measuring", unit: "parts", began: began, now: func() time.Time { return now }}
+	for _, c := range []struct {
+		at          time.Duration
+		done, total int64
+		more        bool
+		want        string
+	}{
+		{10 * time.Second, 99, 100, true, "measuring: 99 of 100 parts, 9.9/s, less than 1s left of this part"},
+		{15 * time.Second, 99, 100, true, "measuring: 99 of 100 parts, 6.6/s, about 5s left of this part"},
+		{40 * time.Second, 99, 100, false, "measuring: 99 of 100 parts, 2.5/s, about 30s left"},
+		{41 * time.Second, 100, 100, false, "measuring: 100 of 100 parts, 2.4/s, less than 1s left"},
+	} {
+		now = began.Add(c.at)
+		m.Part("", c.done, c.total, c.more)
+		if got := m.text(now); got != c.want {
+			t.Errorf("after %s: %q, want %q", c.at, got, c.want)
+		}
+	}
+}
+
 // TestHeldLine: while somebody types there is no line.
 func TestHeldLine(t *testing.T) {
 	var screen strings.Builder

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/dialai/dialai/report"
 )
@@ -76,6 +77,9 @@ func printStates(out io.Writer, states []report.StateMetrics) error {
 	}
 	if err := Table(out, rows); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(states, func(s report.StateMetrics) bool { return s.Voters > 0 }) {
+		fmt.Fprintln(out, "INDEPENDENT VOTERS is of all who can be asked, if they proposed the same: dialai explain says what the\nvotes of one round were worth.")
 	}
 	for i := range states {
 		if v := states[i].Savings; v != nil && v.Note == "" {

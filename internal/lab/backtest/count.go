@@ -33,6 +33,8 @@ type tally struct {
 	unknownWrong   int     // number of them
 	flips, offPath int
 	old, new       side
+	changed        bool        // something is tried
+	open           bool        // of a sum: a part is not established
 	costliest      exact.Money // what the missing answers of unknown rounds may cost
 }
 
@@ -43,7 +45,7 @@ func (f *fold) tally(machineName, state string) *tally {
 			return t
 		}
 	}
-	t := &tally{machine: machineName, state: state}
+	t := &tally{machine: machineName, state: state, changed: f.changed}
 	f.tallies = append(f.tallies, t)
 	return t
 }

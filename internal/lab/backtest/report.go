@@ -58,15 +58,28 @@ type Result struct {
 	// Tau is the probability above which the promise was found to hold, once all
 	// was learned; 0 if it was not, or nothing is changed.
 	Tau exact.Billionths `json:"tau,omitempty"`
+	// Unshared says why it is unknown how much the policy would do without a human: there
+	// is no round, or its promise was not established by what is recorded, so that every
+	// round went to a human, as none would later. "" if it is known.
+	Unshared Unshared `json:"automaticUnknown,omitempty"`
 }
+
+// An Unshared is why a share of automatic decisions is unknown.
+type Unshared string
+
+// The reasons.
+const (
+	NoRounds       Unshared = "no_rounds"
+	NotEstablished Unshared = "risk_not_established"
+)
 
 // A Side is how rounds were decided.
 type Side struct {
-	Automatic      int     `json:"automatic"`
-	AutomaticShare float64 `json:"automaticShare"`
-	Humans         int     `json:"humans"`  // rounds that a human decided or has to
-	Checked        int     `json:"checked"` // automatic decisions on which there is a human's word
-	Errors         int     `json:"errors"`  // of those, against it
+	Automatic      int      `json:"automatic"`
+	AutomaticShare *float64 `json:"automaticShare"` // nil if there is no round
+	Humans         int      `json:"humans"`         // rounds that a human decided or has to
+	Checked        int      `json:"checked"`        // automatic decisions on which there is a human's word
+	Errors         int      `json:"errors"`         // of those, against it
 	// ErrorShare is that of automatic decisions, errors weighted by one over the
 	// probability of the look; nil if there is no human's word on any of them.
 	ErrorShare   *float64    `json:"errorShare,omitempty"`
@@ -79,7 +92,7 @@ type Side struct {
 // Sides is a Side of which the best and the worst case are told.
 type Sides struct {
 	Automatic      [2]int         `json:"automatic"`
-	AutomaticShare [2]float64     `json:"automaticShare"`
+	AutomaticShare *[2]float64    `json:"automaticShare"` // nil if it is unknown, see Result.Unshared
 	Humans         [2]int         `json:"humans"`
 	Checked        [2]int         `json:"checked"`
 	Errors         [2]int         `json:"errors"`
@@ -156,7 +169,7 @@ func (f *fold) result() (*Report, error) {
 			return nil, fmt.Errorf("%w: %q proposes nowhere, so it cannot be left out", ErrPolicy, id)
 		}
 	}
-	total := &tally{}
+	total := &tally{changed: f.changed}
 	var sum *tally
 	flush := func() {
 		if sum != nil {
@@ -166,7 +179,7 @@ func (f *fold) result() (*Report, error) {
 	for _, t := range f.sorted() {
 		if sum == nil || sum.machine != t.machine {
 			flush()
-			sum = &tally{machine: t.machine}
+			sum = &tally{machine: t.machine, changed: f.changed}
 		}
 		sum.add(t)
 		total.add(t)
@@ -181,6 +194,11 @@ func (f *fold) result() (*Report, error) {
 	return r, nil
 }
 
+// unestablished reports whether nothing was automatic for want of a promise that holds.
+func (t *tally) unestablished() bool {
+	return t.new.automatic == 0 && (t.open || t.changed && t.promise != nil && t.tau == 0)
+}
+
 // result puts a tally as it is shown.
 func (t *tally) result(minutes float64) Result {
 	r := Result{
@@ -190,19 +208,29 @@ func (t *tally) result(minutes float64) Result {
 	n := float64(t.rounds)
 	old, now := &t.old, &t.new
 	r.Old = Side{
-		Automatic: old.automatic, AutomaticShare: share(float64(old.automatic), n), Humans: old.humans, Checked: old.checked,
+		Automatic: old.automatic, Humans: old.humans, Checked: old.checked,
 		Errors: old.wrong, CostUSD: old.cost, HumanMinutes: old.minutes(minutes, 0), HumanMeasured: old.measured,
 	}
 	most := now.automatic + t.unknown
 	r.New = Sides{
-		Automatic:      [2]int{most, now.automatic},
-		AutomaticShare: [2]float64{share(float64(most), n), share(float64(now.automatic), n)},
-		Humans:         [2]int{now.humans, now.humans + t.unknown},
-		Checked:        [2]int{now.checked + t.unknownWrong, now.checked + t.unknownWrong},
-		Errors:         [2]int{now.wrong, now.wrong + t.unknownWrong},
-		CostUSD:        [2]exact.Money{now.cost, now.cost.Add(t.costliest)},
-		HumanMinutes:   [2]float64{now.minutes(minutes, 0), now.minutes(minutes, t.unknown)},
-		HumanMeasured:  now.measured,
+		Automatic:     [2]int{most, now.automatic},
+		Humans:        [2]int{now.humans, now.humans + t.unknown},
+		Checked:       [2]int{now.checked + t.unknownWrong, now.checked + t.unknownWrong},
+		Errors:        [2]int{now.wrong, now.wrong + t.unknownWrong},
+		CostUSD:       [2]exact.Money{now.cost, now.cost.Add(t.costliest)},
+		HumanMinutes:  [2]float64{now.minutes(minutes, 0), now.minutes(minutes, t.unknown)},
+		HumanMeasured: now.measured,
+	}
+	switch {
+	case t.rounds == 0:
+		r.Unshared = NoRounds
+	case t.unestablished():
+		r.Unshared = NotEstablished
+	default:
+		r.New.AutomaticShare = &[2]float64{share(float64(most), n), share(float64(now.automatic), n)}
+	}
+	if t.rounds > 0 {
+		r.Old.AutomaticShare = new(share(float64(old.automatic), n))
 	}
 	if old.weight > 0 {
 		e := share(old.error, old.weight)
@@ -230,7 +258,7 @@ func (s *side) minutes(each float64, more int) float64 {
 
 // add adds a tally to a sum.
 func (t *tally) add(u *tally) {
-	t.promise, t.tau = u.promise, u.tau
+	t.promise, t.tau, t.open = u.promise, u.tau, t.open || u.unestablished()
 	t.rounds += u.rounds
 	t.unjudged += u.unjudged
 	t.unknown += u.unknown

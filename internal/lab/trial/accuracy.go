@@ -24,8 +24,10 @@ type Options struct {
 	Parallel   int     // goroutines; below 1 means 1
 
 	// Progress, if set, is told how many of how many pieces of a part of the work are
-	// done, concurrently and not always in order.
-	Progress func(part string, done, of int)
+	// done, and how many parts follow it, concurrently and not always in order.
+	Progress func(part string, done, of, follow int)
+
+	follow int // parts that follow the present one
 }
 
 // An Accuracy is how good a strategy is after n human decisions, on the questions
@@ -108,8 +110,8 @@ func Accuracies(d *Data, o Options) []Accuracy {
 	}
 	scores := make([]score, len(jobs)*len(splits))
 	o.each("accuracies", len(scores), func(i int) {
-		j := jobs[i/len(splits)]
-		scores[i] = j.run(d, splits[i%len(splits)])
+		j, s := i%len(jobs), i/len(jobs) // all of a split before the next, so that pieces cost alike from first to last
+		scores[j*len(splits)+s] = jobs[j].run(d, splits[s])
 	})
 	list := make([]Accuracy, len(jobs))
 	for i, j := range jobs {

@@ -63,14 +63,19 @@ func (d *Data) Restrict(ids []string) (*Data, string, bool) {
 	}
 	c := *d
 	c.Workers, c.Questions = nil, slices.Clone(d.Questions)
+	found := map[string]bool{}
+	for _, id := range ids {
+		found[id] = false
+	}
 	for i, w := range d.Workers {
-		if slices.Contains(ids, w.ID) {
+		if _, wanted := found[w.ID]; wanted {
+			found[w.ID] = true
 			place[i] = len(c.Workers)
 			c.Workers = append(c.Workers, w)
 		}
 	}
 	for _, id := range ids {
-		if !slices.ContainsFunc(c.Workers, func(w Worker) bool { return w.ID == id }) {
+		if !found[id] {
 			return nil, id, false
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/internal/lab/trial"
@@ -216,5 +218,30 @@ func TestOptionsAreChecked(t *testing.T) {
 		if err := o.Check(); err == nil || name == "strategy" && !errors.Is(err, trial.ErrUnknown) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestProgress: pieces of all strategies come in turn, so that the pace says how long the rest
+// takes, and each part says how many follow it.
+func TestProgress(t *testing.T) {
+	d, err := trial.Read(files("truth.csv", truths, "answer.csv", answers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	o := trial.Options{Gold: []int{0, 1, 9}, Splits: 2, Strategies: []string{"majority", "bayes"}, Orders: 1, MaxError: .1}
+	o.Progress = func(part string, done, of, follow int) {
+		told = append(told, fmt.Sprintf("%s %d of %d, %d follow", part, done, of, follow))
+	}
+	trial.Measure(d, o)
+	want := []string{
+		"accuracies 1 of 8, 3 follow", "accuracies 2 of 8, 3 follow", "accuracies 3 of 8, 3 follow", "accuracies 4 of 8, 3 follow",
+		"accuracies 5 of 8, 3 follow", "accuracies 6 of 8, 3 follow", "accuracies 7 of 8, 3 follow", "accuracies 8 of 8, 3 follow",
+		"asking in turn, after 0 1 of 2, 2 follow", "asking in turn, after 0 2 of 2, 2 follow",
+		"asking in turn, after 1 1 of 2, 1 follow", "asking in turn, after 1 2 of 2, 1 follow",
+		"streams 1 of 1, 0 follow",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
 	}
 }

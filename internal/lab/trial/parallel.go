@@ -14,7 +14,7 @@ func (o *Options) each(what string, n int, f func(i int)) {
 	var done atomic.Int64
 	each(n, o.Parallel, func(i int) {
 		f(i)
-		o.Progress(what, int(done.Add(1)), n)
+		o.Progress(what, int(done.Add(1)), n, o.follow)
 	})
 }
 

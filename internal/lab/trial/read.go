@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Reading a data set: comma-separated files, each with a header that names its columns,
@@ -80,6 +81,12 @@ func rows(dir fs.FS, file string, columns []string, each func(r row) error) erro
 	if err != nil {
 		return unreadable(file, err)
 	}
+	for i, name := range header {
+		if at := notUTF8(name); at >= 0 {
+			line, column := c.FieldPos(i)
+			return fmt.Errorf("%w: %s:%d:%d: %s", ErrData, file, line, column+at, isNotUTF8("the header", name[at]))
+		}
+	}
 	place, err := columnsOf(file, header, columns)
 	if err != nil {
 		return err
@@ -146,6 +153,10 @@ func (r row) take(c *csv.Reader, record []string, place []int, columns []string)
 			if lines := strings.Count(record[p], "\n"); lines > 0 {
 				return fmt.Errorf("%w: %s:%d:%d: %s runs over %d lines: close its quotes in the line in which they begin", ErrData, r.file, r.at[i][0], r.at[i][1], strings.TrimPrefix(columns[i], "?"), lines+1)
 			}
+			if at := notUTF8(record[p]); at >= 0 {
+				r.at[i][1] += at
+				return r.bad(i, "%s", isNotUTF8(strings.TrimPrefix(columns[i], "?"), record[p][at]))
+			}
 			r.fields[i] = strings.TrimSpace(record[p])
 		}
 		if r.fields[i] == "" && !strings.HasPrefix(columns[i], "?") {
@@ -153,6 +164,28 @@ func (r row) take(c *csv.Reader, record []string, place []int, columns []string)
 		}
 	}
 	return nil
+}
+
+// notUTF8 returns where the first byte of a text stands that is not UTF-8, -1 if all is. Such
+// texts are of another encoding, in which a name may be that of nobody in another file.
+func notUTF8(text string) int {
+	if utf8.ValidString(text) {
+		return -1
+	}
+	for i, c := range text {
+		if c != utf8.RuneError {
+			continue
+		}
+		if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
+			return i
+		}
+	}
+	return -1
+}
+
+// isNotUTF8 says so of a byte of a text, and what to do.
+func isNotUTF8(what string, b byte) string {
+	return fmt.Sprintf("%s is not UTF-8, by its byte 0x%x: save all files as UTF-8 (iconv -f latin1 -t utf-8, if it is Latin-1)", what, b)
 }
 
 // A reader builds a Data.
@@ -165,6 +198,7 @@ type reader struct {
 	classes   map[string]int
 	raw       []string         // class of each index in classes
 	places    [][2]int         // line and column of each question
+	listed    [][2]int         // line and column of each worker in the file of workers
 	alike     map[string]label // by kind and folded name
 	warnings  []warning
 }
@@ -180,6 +214,7 @@ func Read(dir fs.FS) (*Data, error) {
 		}
 	}
 	r.sortClasses()
+	r.leaveOutSilent()
 	r.warn()
 	if err := r.data.ReadSplits(dir, SplitsFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -238,6 +273,7 @@ func (r *reader) roster() error {
 			cost = c
 		}
 		r.worker(l.fields[0])
+		r.listed = append(r.listed, l.at[0])
 		w := &r.data.Workers[len(r.data.Workers)-1]
 		w.Model, w.Order, w.Cost = strings.Clone(l.fields[1]), strings.Clone(l.fields[2]), cost
 		return nil

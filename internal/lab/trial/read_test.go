@@ -34,14 +34,15 @@ func TestRead(t *testing.T) {
 	}
 	want := &trial.Data{
 		Classes: []string{"no", "yes"}, States: []string{"a", "b"},
-		Workers: []trial.Worker{{ID: "w2", Model: "m", Order: "AB", Cost: .5}, {ID: "w3", Cost: 1}, {ID: "w1", Cost: 1}},
+		Workers: []trial.Worker{{ID: "w2", Model: "m", Order: "AB", Cost: .5}, {ID: "w1", Cost: 1}}, // w3 answers nothing
 		Questions: []trial.Question{
-			{ID: "q1", Truth: 1, Answers: []trial.Answer{{Worker: 0, Class: 1}, {Worker: 2, Class: 1}}}, // the later row counts
-			{ID: "q2", State: 1, Answers: []trial.Answer{{Worker: 2, Class: 0}}},
+			{ID: "q1", Truth: 1, Answers: []trial.Answer{{Worker: 0, Class: 1}, {Worker: 1, Class: 1}}}, // the later row counts
+			{ID: "q2", State: 1, Answers: []trial.Answer{{Worker: 1, Class: 0}}},
 		},
 		Splits: [][]int{{1, 0}, {0}}, Ignored: 1, Warnings: []string{
 			`answer.csv:5:1: question "q9" is not in truth.csv: its answers are left out; add its truth there`,
 			`answer.csv:6:1: worker "w2" answers question "q1" again: the later row counts; leave the earlier one out`,
+			`workers.csv:3:1: worker "w3" answers no question of truth.csv and is left out: write the name as in answer.csv`,
 		},
 	}
 	if !reflect.DeepEqual(d, want) {
@@ -73,6 +74,10 @@ func TestReadRefuses(t *testing.T) {
 		{"its row begins in line 3: close the quotes", files("truth.csv", "question,truth\nq1,a\nq2,\"b\nq3,a\n")},
 		{"answer.csv:3:4: worker runs over 3 lines: close its quotes in the line in which they begin", files("truth.csv", truths, "answer.csv", "question,worker,answer\nq1,w1,yes\nq1,\"w2,yes\nq1,w3,yes\nq2,w1\",no\n")},
 		{"truth.csv:2:6: a quote inside of a field: put the field in quotes", files("truth.csv", "question,truth\nq1,\u00e0\"x\n")},
+		{"truth.csv:3:8: truth is not UTF-8, by its byte 0xe9: save all files as UTF-8", files("truth.csv", "question,truth\nq1,\u00e9t\u00e9\nq2,\ufffdt\xe9\n")},
+		{"truth.csv:1:1: the header is not UTF-8, by its byte 0xff", files("truth.csv", "\xff\xfeq\x00u\x00")},
+		{"truth.csv:1:21: the header is not UTF-8, by its byte 0xe9", files("truth.csv", "question,truth,quali\xe9\n")},
+		{"answer.csv:2:5: worker is not UTF-8, by its byte 0xfc", files("truth.csv", truths, "answer.csv", "question,worker,answer\nq1,M\xfcller,yes\n")},
 		{"answer.csv: none of its answers", files("truth.csv", truths, "answer.csv", "question,worker,answer\nq7,w1,yes\n")},
 		{`workers.csv:3:1: worker "w" is listed twice`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker\nw\nw\n")},
 		{`workers.csv:2:3: cost "dear"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,dear\n")},
@@ -124,6 +129,8 @@ func TestReadMarks(t *testing.T) {
 		{"correct.csv:2:3: cheap is missing", "question,state,cheap\n1,a\n", ""},
 		{`correct.csv:3:1: question "1" is listed twice`, "question,state,cheap\n1,a,1\n1,a,1\n", ""},
 		{"correct.csv:1:1: there is no question", "question,state,cheap\n", ""},
+		{"correct.csv:2:4: state is not UTF-8, by its byte 0xe9", "question,state,cheap\n1,b\xe9,1\n", ""},
+		{"correct.csv:1:16: the header is not UTF-8, by its byte 0xe9", "question,state,\xe9\n1,a,1\n", ""},
 		{`there is no state "z"`, marks, "z"},
 	} {
 		var without []string

@@ -11,11 +11,16 @@ type Report struct {
 
 // Measure measures what o says, which must pass [Options.Check].
 func Measure(d *Data, o Options) Report {
-	r := Report{Accuracies: Accuracies(d, o)}
+	inTurn, streams := 0, min(1, o.Orders)
 	if slices.Contains(o.Strategies, "bayes") {
+		inTurn = len(o.Gold) - len(Untested(d, o))
+	}
+	o.follow = inTurn + streams
+	r := Report{Accuracies: Accuracies(d, o)}
+	if o.follow--; inTurn > 0 {
 		r.Sequentials = Sequentials(d, o)
 	}
-	if o.Orders > 0 {
+	if o.follow = 0; streams > 0 {
 		r.Streams = Streams(d, o)
 	}
 	for i := range r.Accuracies {

@@ -65,6 +65,7 @@ func Sequentials(d *Data, o Options) []Sequential {
 		}
 		parts, most := make([][]Sequential, len(splits)), d.mostInTurn(n)
 		o.each("asking in turn, after "+itoa(n), len(splits), func(i int) { parts[i] = sequentials(d, splits[i][:n], sample, most) })
+		o.follow--
 		for t, tau := range taus {
 			sum := Sequential{Kind: "sequential", Strategy: "bayes", N: n, Questions: most, Tau: tau}
 			for _, p := range parts {

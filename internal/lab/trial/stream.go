@@ -132,7 +132,8 @@ func Streams(d *Data, o Options) []Stream {
 	names := slices.DeleteFunc(slices.Clone(o.Strategies), func(name string) bool { return !slices.Contains(streamed, name) })
 	runs := make([]run, len(names)*o.Orders)
 	o.each("streams", len(runs), func(i int) {
-		runs[i].play(d, newDecider(names[i/o.Orders], d, o.MaxError), o.Seed, i%o.Orders)
+		n, order := i%len(names), i/len(names) // as the pieces of accuracies
+		runs[n*o.Orders+order].play(d, newDecider(names[n], d, o.MaxError), o.Seed, order)
 	})
 	list := make([]Stream, len(names))
 	for i, name := range names {

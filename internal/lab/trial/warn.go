@@ -7,8 +7,8 @@ import (
 
 // What is probably not meant in a set but can be measured: labels that differ by case only,
 // answers that are given twice, answers to questions without a truth, questions that nobody
-// answered, truths that nobody ever answers. A kind of warning is told once, with the place where it was found first and how
-// many more there are.
+// answered, truths that nobody ever answers, workers who are listed and answer nothing. A kind
+// of warning is told once, with the place where it was found first and how many more there are.
 
 // A warning is one kind of what was found.
 type warning struct {
@@ -50,6 +50,28 @@ func (r *reader) compare(l row, i int, kind string) {
 		return
 	}
 	r.alike[strings.Clone(key)] = label{strings.Clone(name), l.place(i)}
+}
+
+// leaveOutSilent takes those out of the workers who answer nothing: they are in nobody's way,
+// and would be counted as workers.
+func (r *reader) leaveOutSilent() {
+	answers := make([]int, len(r.data.Workers))
+	for i := range r.data.Questions {
+		for _, a := range r.data.Questions[i].Answers {
+			answers[a.Worker]++
+		}
+	}
+	var who []string
+	for i, w := range r.data.Workers {
+		if answers[i] > 0 {
+			who = append(who, w.ID)
+		} else if i < len(r.listed) {
+			r.found("silent", fmt.Sprintf("%s:%d:%d", WorkersFile, r.listed[i][0], r.listed[i][1]), fmt.Sprintf("worker %q answers no question of %s and is left out: write the name as in %s", w.ID, TruthFile, AnswerFile))
+		}
+	}
+	if len(who) < len(answers) {
+		r.data, _, _ = r.data.Restrict(who)
+	}
 }
 
 // warn puts the warnings into the data.
