@@ -89,6 +89,8 @@ func actorOf(d session.Data) (by *session.Actor, human string, act bool) {
 		return d.Actor, d.SpecialistID, true
 	case *session.Moved:
 		return d.Actor, "", true
+	case *session.DriverChanged:
+		return d.Actor, "", true
 	case *session.Ended:
 		return d.Actor, "", d.Code == session.CodeCancelled
 	}

@@ -36,7 +36,7 @@
 // disk that fails at its k-th operation from now, or reports an error of what it has
 // done. Services also answer that they cannot; sessions are cancelled and resumed,
 // limits raised, specialists registered and switched off, sessions moved to another
-// definition of their machine and back, and forked, while they run. Every tenth
+// definition of their machine and back, handed to another driver and back, and forked, while they run. Every tenth
 // store is a SQLite file, which each process opens for itself.
 //
 // # What a seed is

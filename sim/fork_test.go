@@ -54,6 +54,7 @@ type origin struct {
 	from   *session.Session // the other session, as it stood there
 	opened int64            // the event by which its open round had opened
 	err    error            // why it did not stand there
+	later  bool             // something of the round is withheld by now that was not then, and the fork has no answers of it
 }
 
 // withheld reports whether something of the open round was withheld from somebody.
@@ -92,6 +93,9 @@ func (c *check) inherit(d *session.Created) {
 		}
 	}
 	was := f.Session()
+	if len(c.after.Proposals()) == 0 {
+		o.later = c.w.withheldByNow(c.w.sessions[parent], was.Round)
+	}
 	if o.from = was; was.Sequence != d.Options.ForkedFrom.Sequence {
 		o.err = fmt.Errorf("no commit ends at event %d", d.Options.ForkedFrom.Sequence)
 	}
@@ -114,6 +118,25 @@ func (c *check) inherit(d *session.Created) {
 	}
 }
 
+// withheldByNow reports whether something of a round of a session is withheld by now, or was
+// after it had been closed because a human was to look at it again.
+func (w *world) withheldByNow(s *observed, round int32) bool {
+	f := &session.Folder{Programs: s.folder.Programs}
+	for rec, err := range w.base.Records(context.Background(), s.id, 0) {
+		if err == nil {
+			_, err = f.Add(bytes.Clone(rec.Events))
+		}
+		if err != nil {
+			return false // as others find
+		}
+		if slices.ContainsFunc(f.Session().Reviews(), func(v *session.Review) bool { return v.Key.Round == round }) {
+			return true
+		}
+	}
+	now := f.Session()
+	return now.Round == round && (now.Withheld("") != "" || now.ConcealsRulings())
+}
+
 // opens returns which event of a record opens a round; -1 if none does.
 func (c *check) opens() int {
 	return slices.IndexFunc(c.events, func(e session.Event) bool {
@@ -133,7 +156,7 @@ func (c *check) forkedRight() error {
 	}
 	key := specialist.RoundKey{Session: c.s.id, Round: o.from.Round, Attempt: o.from.Attempt}
 	for i, e := range c.events {
-		if _, ok := e.Data.(*session.Learned); ok && c.keys[i] == key && len(o.from.Proposals()) > 0 && !o.withheld() {
+		if _, ok := e.Data.(*session.Learned); ok && c.keys[i] == key && len(o.from.Proposals()) > 0 && !o.withheld() && !o.later {
 			return fmt.Errorf("round %d teaches something, and has answers of the other session", key.Round)
 		}
 	}
@@ -146,7 +169,7 @@ func (c *check) forkedRight() error {
 		return fmt.Errorf("the other session was\n%s\nthe fork is\n%s", a, b)
 	}
 	var proposals []*specialist.Proposal
-	if !o.withheld() {
+	if !o.withheld() && !o.later {
 		proposals = was.Proposals()
 	}
 	if !slices.EqualFunc(is.Proposals(), proposals, func(a, b *specialist.Proposal) bool {

@@ -49,6 +49,7 @@ var each = []invariant{
 	{whoActed, "each act is in the log with the person or program that has done it, and one person never counts as two humans", (*check).whoActed},
 	{takenBack, "an author takes back the own ruling only, before another human has reviewed it, and all that it has taught leaves tallies and examples", (*check).takenBack},
 	{movedOnly, "a move changes by which definition a session runs, and begins its round anew; nothing else", (*check).movedOnly},
+	{handedOver, "a session that another driver is to carry on stands where it stood, and waits for the same", (*check).handedOver},
 	{forkedRight, "a fork is what the other session was after that commit, with nothing that is withheld, waits or was learned there, and its answers teach nothing twice", (*check).forkedRight},
 	{"questions as seen", "a ruling that pins a question is recorded only while that is the question", (*check).asSeen},
 	{"two humans agree", "where others have to rule too, what two have chosen is executed, and nothing else", (*check).together},
@@ -292,7 +293,7 @@ func (c *check) endedStays() error {
 			if _, moved := c.events[max(i-1, 0)].Data.(*session.Moved); moved {
 				continue
 			}
-		case *session.Discarded, *session.Reviewed, *session.Retracted, *session.Learned, *session.Adopted:
+		case *session.DriverChanged, *session.Discarded, *session.Reviewed, *session.Retracted, *session.Learned, *session.Adopted:
 			continue
 		case *session.Resumed:
 			if i == 0 && c.before.Status != session.Completed {

@@ -131,6 +131,22 @@ var mutations = []mutation{
 			next.Actor = nil
 			return &next
 		})},
+	{name: "nobody has handed it over", says: "another driver is recorded without who said so", alone: true, names: []string{whoActed},
+		commit: edit(func(e *session.DriverChanged) *session.DriverChanged {
+			next := *e
+			next.Actor = nil
+			return &next
+		})},
+	{name: "handed to nobody", says: "a session is handed to another driver than was said", alone: true, names: []string{handedOver},
+		commit: edit(func(e *session.DriverChanged) *session.DriverChanged {
+			next := *e
+			if next.Driver == session.DriverPool {
+				next.Driver = session.DriverTemporal
+			} else {
+				next.Driver = session.DriverPool
+			}
+			return &next
+		})},
 	{name: "one person counts as two", says: "a person who acts under two ids is not known to be one", alone: true, names: []string{whoActed}},
 	{name: "somebody else raises", says: "a limit is raised in the name of nobody who may", alone: true, names: []string{"human acts"},
 		commit: edit(func(e *session.Resumed) *session.Resumed {

@@ -53,7 +53,7 @@ func (p *process) office() (list []choice) {
 			}
 		}
 	}
-	list = append(append(list, p.humanOffice()...), append(p.moves(), p.forks()...)...)
+	list = append(append(list, p.humanOffice()...), append(append(p.moves(), p.drivers()...), p.forks()...)...)
 	if w.draw(4, "registers") > 0 {
 		return list
 	}

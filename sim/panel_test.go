@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/dialai/dialai/machine"
@@ -32,6 +33,11 @@ func (s *observed) heard(key specialist.RoundKey, d session.Data) {
 				s.panel(key).asked[a.SpecialistID] = true
 			}
 		}
+	case *session.Resumed:
+		// Who failed is to be asked again, and counts; but not a newcomer whom somebody may have switched off.
+		maps.DeleteFunc(s.panel(key).asked, func(id string, _ bool) bool {
+			return d.RetryFailed && !s.panel(key).answered[id] && !slices.Contains(s.w.quorum.everyone, id)
+		})
 	case *session.Proposed:
 		if !d.IsHuman {
 			s.panel(key).answered[d.SpecialistID] = true
