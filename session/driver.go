@@ -40,7 +40,7 @@ func (d *DriverChanged) form(f *form) {
 	}
 	f.actor("actor", &d.Actor)
 	if f.reading && !d.Driver.Valid() {
-		f.refuse("driver", name)
+		f.unknown("driver", name)
 	}
 }
 

@@ -35,6 +35,7 @@ type form struct {
 	session  *Session // as of the event before, when reading: it gives names their meaning
 	arrivals int32    // in the round so far; negative if nobody counted
 	at       specialist.Time
+	seq      int64    // of the event, when reading
 	skims    bool     // see Raw.Skim
 	found    []member // the members of the object that is read
 	next     int      // where the next member that is asked for is expected
@@ -91,6 +92,16 @@ func (f *form) fail(name string, err error) {
 
 // refuse notes a value that makes no sense.
 func (f *form) refuse(what, value string) { f.fail("", &DecodeError{what, value}) }
+
+// unknown notes a value that is none of those which this version knows for a member. The hash of the record was held against it
+// before, so it was written so: by a newer version. That there is none at all makes no sense.
+func (f *form) unknown(name, value string) {
+	if value == "" {
+		f.refuse(name, value)
+		return
+	}
+	f.fail("", &NewerError{Has: fmt.Sprintf("event %d has the %s %q", f.seq, name, value)})
+}
 
 // str declares a text; opt one that is left out if it is empty.
 func (f *form) str(name string, v *string) {
@@ -282,7 +293,7 @@ func list[T any](f *form, name string, v *[]T, each func(*T, *form)) {
 func readList[T any](f *form, name string, raw []byte, v *[]T, each func(*T, *form)) {
 	inner := forms.Get().(*form)
 	defer inner.release()
-	inner.reading, inner.session, inner.at = true, f.session, f.at
+	inner.reading, inner.session, inner.at, inner.seq = true, f.session, f.at, f.seq
 	c := jsontext.Cursor{B: raw}
 	*v = []T{}
 	c.Elements(func() {
@@ -380,7 +391,7 @@ func (f *form) role(v *machine.Role, written bool) {
 		*v = machine.Proposer
 	case machine.Proposer, machine.Arbiter, GuardRole:
 	default:
-		f.refuse("role", string(*v))
+		f.unknown("role", string(*v))
 	}
 }
 

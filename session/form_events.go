@@ -42,7 +42,7 @@ func (c *storedCreation) form(f *form) {
 	}
 	word(f, "driver", &c.options.Driver)
 	if !c.options.Driver.Valid() {
-		f.refuse("driver", string(c.options.Driver))
+		f.unknown("driver", string(c.options.Driver))
 	}
 	value(f, "forkedFrom", &c.options.ForkedFrom)
 	encoded(f, "snapshot", &c.snapshot, func(p *snapshot) ([]byte, error) { return plainJSON(p), nil }, decodeSnapshot)
@@ -268,7 +268,7 @@ func (d *Ruled) form(f *form) {
 	case d.SpecialistID == "":
 		f.refuse("specialistId", "")
 	case d.Direct && decision != Direct.String():
-		f.refuse("decision", decision)
+		f.unknown("decision", decision)
 	}
 }
 
@@ -317,7 +317,7 @@ func (k *DecisionKind) form(f *form) {
 	name := f.text("decision")
 	i := slices.Index(decisionKinds[:], name)
 	if *k = DecisionKind(max(i, 0)); i < 0 {
-		f.refuse("decision", name)
+		f.unknown("decision", name)
 	}
 }
 
@@ -370,7 +370,7 @@ func (d *Reviewed) form(f *form) {
 	if f.reading {
 		d.Review = ReviewKind(f.text("review"))
 		if d.Review != Audit && d.Review != SecondLook && d.Review != Adjudication {
-			f.refuse("review", string(d.Review))
+			f.unknown("review", string(d.Review))
 		}
 	} else {
 		key := f.key

@@ -120,7 +120,7 @@ func (r *Raw) Creation() (digest string, o Options, err error) {
 // reading returns a form that reads an event; no arrival is wrong to it.
 func reading(r *Raw, s *Session) *form {
 	f := forms.Get().(*form)
-	f.reading, f.session, f.arrivals, f.at = true, s, -1, r.At
+	f.reading, f.session, f.arrivals, f.at, f.seq = true, s, -1, r.At, r.Seq
 	f.open(r.Data)
 	return f
 }

@@ -189,7 +189,7 @@ func severity(f *form, name string, v *verdict.Status) {
 	}
 	text, ok := f.text(name), false
 	if *v, ok = verdict.StatusNamed(text); !ok {
-		f.refuse(name, text)
+		f.unknown(name, text)
 	}
 }
 

@@ -2,16 +2,19 @@ package store_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store"
 )
 
 // TestUnknownForm: of a record whose first byte is that of no known form a check says where it is, and that it is a newer
 // version's or damaged, unless the hashes tell: where only that byte was altered, and where what is behind does not
-// follow from it, there is damage.
+// follow from it, there is damage. Where the session is loaded, that only its first byte was altered is told as well.
 func TestUnknownForm(t *testing.T) {
 	const newer = "newer: the record at place %d begins with the byte 0x07, which no form has that this version knows: a newer version has written it, or it is damaged; update the program"
 	for name, c := range map[string]struct {
@@ -48,6 +51,13 @@ func TestUnknownForm(t *testing.T) {
 			a.query(`SELECT max(id) FROM (SELECT id FROM log WHERE session=1 ORDER BY id LIMIT 3)`, &place)
 			a.query(fmt.Sprintf(`SELECT min(id) FROM log WHERE session=1 AND id>%d`, place), &behind)
 			c.alter(a, place, behind)
+			a.with(func(_ *runner.Runner, s *store.SQLite) {
+				_, err := s.Load(a.ctx, session.NewPrograms(), a.ids[0])
+				isNewer := errors.As(err, new(*session.NewerError))
+				if altered := strings.HasPrefix(c.want, "log: the first byte"); isNewer == altered || !errors.As(err, new(*session.CorruptError)) || altered && !strings.Contains(err.Error(), "was 0x01 and was altered; run dialai store verify") {
+					t.Errorf("loading it says %v", err)
+				}
+			})
 			report := a.verify()
 			all := report.Differences
 			if len(all) == 0 {

@@ -337,6 +337,10 @@ func TestNewerRecord(t *testing.T) {
 	for what, events := range map[string]string{
 		"event 27 is of the kind \"foretold\"": `[{"seq":27,"at":"2026-11-22T00:00:00Z","kind":"foretold","sure":true}]`,
 		"it is packed in form 7":               "\x07packed",
+		"event 27 has the driver \"cron\"":     `[{"seq":27,"at":"2026-11-22T00:00:00Z","kind":"driver_changed","data":{"driver":"cron"}}]`,
+		"event 27 has the review \"appeal\"":   `[{"seq":27,"at":"2026-11-22T00:00:00Z","kind":"reviewed","data":{"review":"appeal"}}]`,
+		"event 27 has the decision \"lot\"":    `[{"seq":27,"at":"2026-11-22T00:00:00Z","kind":"executed","data":{"decision":"lot","transitionName":"drawn"}}]`,
+		"event 27 has the role \"oracle\"":     `[{"seq":27,"at":"2026-11-22T00:00:00Z","kind":"asked","data":{"asks":[{"role":"oracle"}]}}]`,
 	} {
 		a := newStore(t)
 		id := a.ids[0].String()
@@ -369,6 +373,26 @@ func TestNewerRecord(t *testing.T) {
 			t.Errorf("a rebuild says %+v", r.Difference)
 		}
 	}
+}
+
+// TestValueMissing: that an event has not the value which all of its kind have, no version has written.
+func TestValueMissing(t *testing.T) {
+	a := newStore(t)
+	var is *session.Session
+	a.with(func(r *runner.Runner, _ *store.SQLite) {
+		var err error
+		is, err = r.Session(a.ctx, a.ids[0])
+		a.ok(err)
+	})
+	events := `[{"seq":27,"at":"2026-11-22T00:00:00Z","kind":"reviewed","data":{}}]`
+	hash := session.Chain(*is.Head, is.ID.String(), []byte(events))
+	a.exec(`INSERT INTO log (session, first, at, events, hash) VALUES (1, 27, 1, ?, ?)`, []byte(events), hash[:])
+	a.exec(`UPDATE sessions SET sequence=27, head=? WHERE id=1`, hash[:])
+	a.with(func(r *runner.Runner, _ *store.SQLite) {
+		if _, err := r.Step(a.ctx, is.ID); errors.As(err, new(*session.NewerError)) || !errors.As(err, new(*session.CorruptError)) {
+			t.Errorf("Step = %v", err)
+		}
+	})
 }
 
 func TestOpenRefuses(t *testing.T) {

@@ -369,12 +369,44 @@ func (s *Server) do(ctx context.Context, statements ...string) error {
 	return nil
 }
 
+// SmallDatabase is [Server.Database] on a file system of its own with room for so many bytes, and returns the folder where that
+// is mounted. What Postgres logs before it writes is elsewhere. The test is skipped where no file system can be mounted.
+func (s *Server) SmallDatabase(t testing.TB, size int64) (address, folder string) {
+	t.Helper()
+	folder = filepath.Join(s.dir, "small")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	unmount, err := mount(folder, size)
+	if err != nil {
+		t.Skipf("no file system can be mounted here, which takes root on Linux: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unmount(); err != nil {
+			t.Error(err)
+		}
+	})
+	space := filepath.Join(folder, "space")
+	if err := errors.Join(own(folder), os.Mkdir(space, 0o700), own(space)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.do(t.Context(), "CREATE TABLESPACE small LOCATION '"+space+"'"); err != nil {
+		t.Fatal(err)
+	}
+	return s.database(t, " TABLESPACE small"), folder
+}
+
 // Database makes a database for a test, and returns its address. It is dropped when the test ends,
 // whoever is still connected to it.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
+	return s.database(t, "")
+}
+
+func (s *Server) database(t testing.TB, where string) string {
+	t.Helper()
 	name := "dialai_test_" + strings.ToLower(rand.Text())
-	if err := s.do(context.Background(), "CREATE DATABASE "+name); err != nil {
+	if err := s.do(context.Background(), "CREATE DATABASE "+name+where); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

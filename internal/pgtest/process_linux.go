@@ -65,3 +65,11 @@ func crash(p *os.Process) {
 		}
 	}
 }
+
+// mount mounts a file system with room for so many bytes, and returns what ends that.
+func mount(folder string, size int64) (unmount func() error, err error) {
+	if err := syscall.Mount("dialai", folder, "tmpfs", 0, fmt.Sprintf("size=%d", size)); err != nil {
+		return nil, err
+	}
+	return func() error { return syscall.Unmount(folder, syscall.MNT_DETACH) }, nil
+}

@@ -3,6 +3,7 @@
 package pgtest
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 )
@@ -18,3 +19,6 @@ func begin(c *exec.Cmd) error { return c.Start() }
 
 // crash ends a server and all that it has started. Its children see that it is gone, and end, too.
 func crash(p *os.Process) { p.Kill() }
+
+// mount would mount a file system with room for so many bytes.
+func mount(string, int64) (unmount func() error, err error) { return nil, errors.ErrUnsupported }

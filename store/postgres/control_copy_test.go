@@ -67,6 +67,53 @@ func TestControlCopied(t *testing.T) {
 	}
 }
 
+// TestControlCopiedToDatabase: all that a server remembers goes from a database to another one, in the place of what was there, row by row as it
+// was; then the copy goes on: numbers are not given twice.
+func TestControlCopiedToDatabase(t *testing.T) {
+	ctx, addresses := t.Context(), [2]string{pgtest.Database(t), pgtest.Database(t)}
+	var both [2]*postgres.Control
+	var tables []string
+	for i, address := range addresses {
+		file, err := store.OpenControl(ctx, filepath.Join(t.TempDir(), "control"), store.SQLiteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { file.Close() })
+		tables = fillControl(t, file.Path(), 1+6*i)
+		if both[i], err = postgres.OpenControl(ctx, address, postgres.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { both[i].Close() })
+		if err := store.CopyControl(ctx, file, both[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := func(of int, table string) []string {
+		t.Helper()
+		return ask[[]string](t, addresses[of], `SELECT array(SELECT t::text FROM dialai_control.`+table+` t ORDER BY 1)`)
+	}
+	was := map[string][]string{}
+	for _, table := range tables {
+		if was[table] = rows(0, table); len(was[table]) != 3 || slices.Equal(was[table], rows(1, table)) {
+			t.Fatalf("%s of the two databases is\n%s\nand\n%s", table, strings.Join(was[table], "\n"), strings.Join(rows(1, table), "\n"))
+		}
+	}
+	if err := store.CopyControl(ctx, both[0], both[1]); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		if is := rows(1, table); !slices.Equal(was[table], is) {
+			t.Errorf("%s was\n%s\nand is\n%s", table, strings.Join(was[table], "\n"), strings.Join(is, "\n"))
+		}
+		if is := rows(0, table); !slices.Equal(was[table], is) {
+			t.Errorf("copied, %s has become\n%s", table, strings.Join(is, "\n"))
+		}
+	}
+	if err := both[1].Commit(ctx, control.Changes{Keys: []control.Key{{ID: "new"}}}); err != nil {
+		t.Errorf("a key cannot be created: %v", err)
+	}
+}
+
 // fillControl writes three rows into each table of a control file, and returns the tables.
 func fillControl(t *testing.T, path string, seed int) (tables []string) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -36,6 +37,11 @@ func TestVerifyUnknownForm(t *testing.T) {
 		}
 		place := fmt.Sprint(ask[int64](t, address, `SELECT min(place)+1 FROM log`))
 		exec(t, address, `SET search_path=dialai; `+strings.ReplaceAll(c.alter, "$1", place))
+		_, err := open(t, address, postgres.Options{}).Load(t.Context(), session.NewPrograms(), w.last.ID)
+		isNewer := errors.As(err, new(*session.NewerError))
+		if altered := strings.Contains(c.want[0], "the first byte"); isNewer == altered || !errors.As(err, new(*session.CorruptError)) || altered && !strings.Contains(err.Error(), "was 0x01 and was altered; run dialai store verify") {
+			t.Errorf("%s: loading it says %v", c.alter, err)
+		}
 		report, err := s.Verify(t.Context(), session.NewPrograms(), nil)
 		if err != nil {
 			t.Fatal(err)

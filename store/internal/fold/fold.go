@@ -2,6 +2,7 @@
 package fold
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -89,6 +90,9 @@ func (l *Log) once(f *session.Folder, from *snapshots.Session) (*session.Session
 		}
 	}
 	for r, err := range l.Records(last) {
+		if form, ok := alteredForm(err, func(events []byte) bool { return r.Hash == session.Chain(r.Prev, l.ID.String(), events) }); ok {
+			return nil, damaged(fmt.Sprintf("the first byte of the record at event %d was 0x%02x and was altered; run dialai store verify", r.First, form))
+		}
 		if newer, ok := errors.AsType[*session.NewerError](err); ok {
 			return nil, &session.NewerError{What: log, Has: newer.Has}
 		}
@@ -151,12 +155,17 @@ func Roster(machineName string, records iter.Seq2[session.StoredRecord, error]) 
 	return roster, nil
 }
 
-// Unpack returns the events of a record that is stored, in memory of their own or in buffer's.
+// Unpack returns the events of a record that is stored, in memory of their own or in buffer's. An error of a form that is not
+// known keeps the record, so that [Log] can say by its hash whether it was altered.
 func Unpack(buffer, stored []byte, first int64) ([]byte, error) {
 	events, err := pack.Unpack(buffer, stored)
 	switch {
 	case err != nil:
-		return nil, session.Corrupt(fmt.Sprintf("the record at event %d", first), err)
+		err = session.Corrupt(fmt.Sprintf("the record at event %d", first), err)
+		if errors.As(err, new(*session.NewerError)) {
+			err = &unpackError{err, bytes.Clone(stored)}
+		}
+		return nil, err
 	case len(events) > 0 && &events[0] == &stored[0]: // which is the driver's
 		events = append(buffer[:0], events...)
 	}

@@ -30,6 +30,24 @@ func UnknownForm(place int64, stored []byte, chained func(events []byte) bool) e
 	}
 }
 
+// An unpackError is that of a record whose form is not known.
+type unpackError struct {
+	error
+	stored []byte
+}
+
+func (e *unpackError) Unwrap() error { return e.error }
+
+// alteredForm returns the first byte that a record had which could not be unpacked, if only that was altered: chained is as in
+// [UnknownForm].
+func alteredForm(err error, chained func(events []byte) bool) (form byte, ok bool) {
+	e, ok := errors.AsType[*unpackError](err)
+	if !ok {
+		return 0, false
+	}
+	return pack.Restored(e.stored, chained)
+}
+
 // A formError says that nobody can tell whether a record is a newer version's.
 type formError struct {
 	text  string
