@@ -89,32 +89,24 @@ func inRounds(url string) string {
 
 // worksThrough starts sessions one after the other, and rules in each until it has ended. It counts its rulings.
 func (l *load) worksThrough(who int, c *client.Client, definition string, ruled *atomic.Int64) {
-	for n := 0; ; n++ {
-		select {
-		case <-l.enough:
-			return
-		default:
-		}
-		once := client.Write{Key: fmt.Sprintf("%d-%d", who, n), Wait: 20 * time.Second}
+	l.starts(who, func(once client.Write) bool {
 		s, ok := until(l, func() (api.Settled, error) {
 			return c.Start(l.Context(), api.Start{Machine: json.RawMessage(definition)}, once)
 		})
 		if !ok {
-			return
+			return false
 		}
 		id := s.Session.SessionID
-		l.mu.Lock()
-		l.started[once.Key] = id
-		l.mu.Unlock()
+		l.begun(once.Key, id)
 		for end := time.Now().Add(time.Minute); s.Session.Status != session.Completed; {
 			q := s.Session.Question
 			if q == nil || s.Session.Status != session.NeedsHuman {
 				if s, ok = until(l, func() (api.Settled, error) { return c.Await(l.Context(), id, "", 20*time.Second) }); !ok {
-					return
+					return false
 				}
 				if time.Now().After(end) {
 					l.Errorf("session %s does not go on: it is %s", id, s.Session.Status)
-					return
+					return false
 				}
 				continue
 			}
@@ -122,12 +114,13 @@ func (l *load) worksThrough(who int, c *client.Client, definition string, ruled 
 				return c.Decide(l.Context(), id, api.Ruling{TransitionName: "on", RoundID: q.RoundID, QuestionDigest: q.Digest}, client.Write{Key: id + q.RoundID, Wait: 20 * time.Second})
 			})
 			if !ok {
-				return
+				return false
 			}
 			ruled.Add(1)
 			s = got.Settled
 		}
-	}
+		return true
+	})
 }
 
 // TestDatabaseKilled kills all processes of Postgres with SIGKILL, again and again, while two servers carry sessions on and

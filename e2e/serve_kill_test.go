@@ -87,16 +87,31 @@ func until[T any](l *load, call func() (T, error)) (answer T, ok bool) {
 	}
 }
 
-// works starts sessions and rules on them, one after the other.
-func (l *load) works(who int, key string) {
-	c := l.client(key)
+// starts has a session started under one key after the other, until it is enough.
+func (l *load) starts(who int, each func(once client.Write) (ok bool)) {
 	for n := 0; ; n++ {
 		select {
 		case <-l.enough:
 			return
 		default:
 		}
-		once := client.Write{Key: fmt.Sprintf("%d-%d", who, n), Wait: 20 * time.Second}
+		if !each(client.Write{Key: fmt.Sprintf("%d-%d", who, n), Wait: 20 * time.Second}) {
+			return
+		}
+	}
+}
+
+// begun remembers which session was started under a key.
+func (l *load) begun(key, id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.started[key] = id
+}
+
+// works starts sessions and rules on them, one after the other.
+func (l *load) works(who int, key string) {
+	c := l.client(key)
+	l.starts(who, func(once client.Write) bool {
 		s, ok := until(l, func() (api.Settled, error) {
 			s, err := c.Start(l.Context(), api.Start{Machine: json.RawMessage(question)}, once)
 			if err == nil && s.Session.Question == nil { // it was answered before, when it was not settled yet
@@ -105,21 +120,18 @@ func (l *load) works(who int, key string) {
 			return s, err
 		})
 		if !ok {
-			return
+			return false
 		}
-		l.mu.Lock()
-		l.started[once.Key] = s.Session.SessionID
-		l.mu.Unlock()
+		l.begun(once.Key, s.Session.SessionID)
 		q := s.Session.Question
 		if q == nil { // a ruling of the same key was recorded, and its answer lost
-			continue
+			return true
 		}
-		if _, ok := until(l, func() (api.Ruled, error) {
+		_, ok = until(l, func() (api.Ruled, error) {
 			return c.Decide(l.Context(), s.Session.SessionID, api.Ruling{TransitionName: "on", RoundID: q.RoundID, QuestionDigest: q.Digest}, client.Write{Key: once.Key + "-ruling", Wait: 20 * time.Second})
-		}); !ok {
-			return
-		}
-	}
+		})
+		return ok
+	})
 }
 
 // follows reads the stream of everything, over all servers. It waits for the next one as long
