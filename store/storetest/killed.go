@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,11 +31,14 @@ const (
 	killedFile = "DIALAI_KILLED_FILE"
 )
 
+// killedStep begins the line by which such a process says a step: a test's process has others ("PASS"), after which it waits for nothing.
+const killedStep = "step: "
+
 // Killed is what such a process does with its store: it archives, or erases. It says so after each step, and goes on once it is told to.
 func Killed(ctx context.Context, s EraseStore) (err error) {
 	told := bufio.NewScanner(os.Stdin)
 	say := func(step string) error {
-		fmt.Println(step)
+		fmt.Println(killedStep + step)
 		told.Scan()
 		return told.Err()
 	}
@@ -130,6 +134,9 @@ func (k *killing) kill(does string, step int) (ended bool) {
 	lines := bufio.NewScanner(out)
 	said := 0
 	for said < step && lines.Scan() {
+		if !strings.HasPrefix(lines.Text(), killedStep) {
+			continue
+		}
 		if said++; said < step || k.rng.IntN(2) == 0 {
 			_, err := fmt.Fprintln(in)
 			k.ok(err)
