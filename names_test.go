@@ -32,8 +32,9 @@ import (
 // by whoever sends the asks that it records, and by which a program with another driver has its commands among ours;
 // and that by which an archive is erased in, and those by which what a server remembers is copied;
 // and a suite of stores whose processes are killed;
-// and those by which a session says who carries it on.
-const maxNames = 1415
+// and those by which a session says who carries it on;
+// and those by which sessions are listed by since when they wait, and many are loaded at once.
+const maxNames = 1420
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{

@@ -99,7 +99,7 @@ func inboxPage(b *testing.B, path string, q session.ListQuery, middle, fresh boo
 		if err != nil {
 			b.Fatal(err)
 		}
-		q.After = q.CursorAfter(list[len(list)-1].SessionID)
+		q.After = q.CursorAfter(list[len(list)-1].SessionID, 0)
 	}
 	full := func(n int, err error) {
 		if err != nil || n != 50 {

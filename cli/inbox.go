@@ -27,8 +27,8 @@ func (a *app) inboxCommand() *cobra.Command {
 		Use:   "inbox",
 		Short: "List the questions that wait for a human",
 		Long: `List the sessions that wait for a human: what is asked, why, what was proposed,
-and each choice as a command to copy. The 50 that were started first are shown; --all
-shows every one, and so does --json. That sessions are quarantined is said on stderr.`,
+and each choice as a command to copy. What is overdue comes first,
+then what has waited longest: 50 are shown, and with --all or --json every one. That sessions are quarantined is said on stderr.`,
 		Example: `  dialai inbox
   dialai inbox --as carol --decider carol
   dialai inbox --json`,

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -16,23 +17,27 @@ import (
 
 // The inbox: a page of the questions that wait for humans. A store lists sessions, and each
 // question is made anew of its session for whoever looks, so nothing is kept of an inbox that
-// could be out of date. What is overdue comes first, which are two lists in one: the cursor says
-// in which part the next page begins, and when the first page was read, so that a question that
-// becomes overdue meanwhile is shown neither twice nor never.
+// could be out of date. What is overdue comes first, the longest overdue in front, then what has
+// waited longest, which are two lists in one: the cursor says in which part the next page begins,
+// and when the first page was read, so that a question that becomes overdue meanwhile is shown
+// neither twice nor never.
 
-// Inbox returns a page of the questions that wait for a human, those that are overdue when
-// the first page is read in front, each part in the order of the query,
-// as a viewer sees them, who is "" for nobody in particular: those of the sessions that the
-// query selects and that need a human, and the cursor of the next page, "" after the last.
+// Inbox returns a page of the questions that wait for a human, as a viewer sees them, who is ""
+// for nobody in particular, and the cursor of the next page, "" after the last: those of the
+// sessions that the query selects and that need a human. Those that are overdue when the first
+// page is read come first, by when they were due, then the others, by since when they wait.
 // With a cursor of the query itself all are read in its order from there on.
 // Sessions that cannot be read harm nothing but themselves: the error is about them, and
 // the others are listed all the same.
 func (r *Runner) Inbox(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) (items []Question, next session.Cursor, err error) {
 	q.Statuses = []session.Status{session.NeedsHuman}
 	items = []Question{}
-	ask := func(id specialist.SessionID) error {
-		item, waits, err := r.waiting(ctx, id, viewer)
-		if waits && err == nil {
+	ask := func(s *session.Session) error {
+		if s.Status != session.NeedsHuman {
+			return nil // somebody was faster
+		}
+		item, err := r.Question(ctx, s, viewer)
+		if err == nil {
 			items = append(items, item)
 		}
 		return err
@@ -51,7 +56,7 @@ func (r *Runner) Inbox(ctx context.Context, q session.ListQuery, viewer machine.
 		if err != nil {
 			return items, "", err
 		}
-		if unread = eachIn(ctx, page, ask); ctx.Err() != nil {
+		if unread = r.eachIn(ctx, page, ask); ctx.Err() != nil {
 			return items, "", unread
 		}
 		if next = part.query.Next(page); next != "" {
@@ -65,22 +70,33 @@ func (r *Runner) Inbox(ctx context.Context, q session.ListQuery, viewer machine.
 
 // eachOf calls do with each session of a page, and returns the cursor of the next one. An
 // error of do is about its session only, so it is returned with the others.
-func (r *Runner) eachOf(ctx context.Context, q session.ListQuery, do func(specialist.SessionID) error) (session.Cursor, error) {
+func (r *Runner) eachOf(ctx context.Context, q session.ListQuery, do func(*session.Session) error) (session.Cursor, error) {
 	page, err := r.listed(ctx, q)
 	if err != nil {
 		return "", err
 	}
-	if err = eachIn(ctx, page, do); ctx.Err() != nil {
+	if err = r.eachIn(ctx, page, do); ctx.Err() != nil {
 		return "", err
 	}
 	return q.Next(page), err
 }
 
 // eachIn calls do with each session of a page, and returns what went wrong with any.
-func eachIn(ctx context.Context, page []session.Summary, do func(specialist.SessionID) error) error {
+func (r *Runner) eachIn(ctx context.Context, page []session.Summary, do func(*session.Session) error) error {
+	known := r.loadBatch(ctx, page)
 	var unread []error
 	for i := range page {
-		if err := do(page[i].SessionID); err != nil {
+		id := page[i].SessionID
+		err := r.contain(id, func() (err error) {
+			s := known[id]
+			if s == nil {
+				if s, err = r.load(ctx, id); err != nil {
+					return err
+				}
+			}
+			return do(s)
+		})
+		if err != nil {
 			unread = append(unread, err)
 		}
 		if ctx.Err() != nil {
@@ -90,17 +106,28 @@ func eachIn(ctx context.Context, page []session.Summary, do func(specialist.Sess
 	return errors.Join(unread...)
 }
 
-// waiting returns the question of a session; waits is false if somebody was faster.
-func (r *Runner) waiting(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID) (item Question, waits bool, err error) {
-	s, err := r.load(ctx, id)
-	if err != nil || s.Status != session.NeedsHuman {
-		return item, false, err
+// loadBatch returns the sessions of a page that need no load of their own: those that are known as they were listed,
+// and the others, as far as the store reads many at once.
+func (r *Runner) loadBatch(ctx context.Context, page []session.Summary) map[specialist.SessionID]*session.Session {
+	known := make(map[specialist.SessionID]*session.Session, len(page))
+	var ids []specialist.SessionID
+	for i := range page {
+		if s := r.store.Recent(page[i].SessionID); s != nil && s.Sequence == page[i].Sequence {
+			known[s.ID] = s
+		} else {
+			ids = append(ids, page[i].SessionID)
+		}
 	}
-	err = r.contain(id, func() (err error) {
-		item, err = r.Question(ctx, s, viewer)
+	store, ok := r.store.(session.BatchLoader)
+	if !ok || len(ids) < 2 {
+		return known
+	}
+	_ = r.contain(ids[0], func() error { // whichever it lacks is loaded by itself, and says what is wrong
+		others, err := store.LoadBatch(ctx, r.programs, ids)
+		maps.Copy(known, others)
 		return err
 	})
-	return item, true, err
+	return known
 }
 
 // Weights returns what each live proposal of the current round counts for, by
@@ -143,7 +170,7 @@ type inboxPart struct {
 // partOf returns the part of an inbox that a query goes on with.
 func partOf(q session.ListQuery, now specialist.Time) (inboxPart, error) {
 	p := inboxPart{q, now}
-	p.query.Overdue = now
+	p.query.Overdue, p.query.Order = now, session.ByDue
 	if q.After == "" {
 		return p, nil
 	}
@@ -155,14 +182,14 @@ func partOf(q session.ListQuery, now specialist.Time) (inboxPart, error) {
 	}
 	p.query.After, p.since, p.query.Overdue = session.Cursor(after), specialist.Time(since), specialist.Time(since)
 	if which == "t" {
-		p.query.Overdue, p.query.Timely = 0, p.since
+		p.query.Overdue, p.query.Timely, p.query.Order = 0, p.since, session.BySince
 	}
 	return p, nil
 }
 
 // rest goes on with the questions that are not overdue, after so many others on the page.
 func (p *inboxPart) rest(shown int) {
-	p.query.Overdue, p.query.Timely, p.query.After = 0, p.since, ""
+	p.query.Overdue, p.query.Timely, p.query.Order, p.query.After = 0, p.since, session.BySince, ""
 	if p.query.Limit > 0 {
 		p.query.Limit -= shown
 	}

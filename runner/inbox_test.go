@@ -31,7 +31,7 @@ func TestQuestionsAreReadFromASession(t *testing.T) {
 	for after, first := range map[int]int{-1: 0, 8: 10, 9: 10, 299: 300} {
 		q := session.ListQuery{Statuses: []session.Status{session.NeedsHuman}, Limit: 70}
 		if after >= 0 {
-			q.After = q.CursorAfter(waiting[after].ID)
+			q.After = q.CursorAfter(waiting[after].ID, 0)
 		}
 		n := first
 		for more := true; more; more = q.After != "" {
@@ -53,7 +53,7 @@ func TestQuestionsAreReadFromASession(t *testing.T) {
 		}
 	}
 	q := session.ListQuery{Statuses: []session.Status{session.NeedsHuman}}
-	if q.After = q.CursorAfter(specialist.SessionID{1}); !errors.Is(inboxErr(b, q), session.ErrNotFound) {
+	if q.After = q.CursorAfter(specialist.SessionID{1}, 0); !errors.Is(inboxErr(b, q), session.ErrNotFound) {
 		t.Errorf("after a session that nobody knows: %v", inboxErr(b, q))
 	}
 	if q.After = "x"; !errors.Is(inboxErr(b, q), session.ErrCursor) {

@@ -80,8 +80,8 @@ func (r *Runner) storedQuery(ctx context.Context, q session.ListQuery) (stored s
 	if q.After == "" {
 		return stored, nil
 	}
-	id, err := q.Begin()
-	stored.After = stored.CursorAfter(id)
+	id, at, err := q.Begin()
+	stored.After = stored.CursorAfter(id, at)
 	return stored, err
 }
 

@@ -197,9 +197,9 @@ func TestInbox(t *testing.T) {
 	m := b.machine(def{states: `"open":{"prompt":"Which way?","transitions":{"finish":{"target":"done","description":"Be done.","parameters":{"type":"object"}},"again":"open"}},"done":{}`,
 		who: []string{fn("a"), fn("b"), human("human"), human("off", `"disabled":true`), half}})
 	b.said(map[string]string{"a": "finish", "b": "again"})
-	quiet, s, second := b.start(m), b.start(m), b.start(m)
+	quiet, second, s := b.start(m), b.start(m), b.start(m)
+	b.stepTo(s, runner.TickHuman) // which waits longer than the other, though it was started later
 	b.stepTo(second, runner.TickHuman)
-	b.stepTo(s, runner.TickHuman)
 	items, _, err := b.r.Inbox(b.ctx, session.ListQuery{}, "")
 	b.ok(err)
 	if len(items) != 2 || items[0].SessionID != s.ID.String() || items[1].SessionID != second.ID.String() {

@@ -191,8 +191,8 @@ type ReviewItem struct {
 func (r *Runner) Reviews(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) (items []ReviewItem, next session.Cursor, err error) {
 	q.Reviews = true
 	items = []ReviewItem{}
-	next, err = r.eachOf(ctx, q, func(id specialist.SessionID) error {
-		own, err := r.reviewsOf(ctx, id, viewer)
+	next, err = r.eachOf(ctx, q, func(s *session.Session) error {
+		own, err := r.reviewsOf(ctx, s, viewer)
 		items = append(items, own...)
 		return err
 	})
@@ -200,30 +200,23 @@ func (r *Runner) Reviews(ctx context.Context, q session.ListQuery, viewer machin
 }
 
 // reviewsOf lists the reviews of one session.
-func (r *Runner) reviewsOf(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID) (items []ReviewItem, err error) {
-	err = r.contain(id, func() error {
-		s, err := r.load(ctx, id)
+func (r *Runner) reviewsOf(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (items []ReviewItem, err error) {
+	p, err := r.planPartial(ctx, s.Program)
+	if err != nil {
+		return nil, err
+	}
+	rounds, err := r.closedRounds(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range s.Reviews() {
+		item, err := r.reviewItem(ctx, &p.States[v.State.Index], rounds[v.Key], v, viewer)
 		if err != nil {
-			return err
+			return items, err
 		}
-		p, err := r.planPartial(ctx, s.Program)
-		if err != nil {
-			return err
-		}
-		rounds, err := r.closedRounds(ctx, s)
-		if err != nil {
-			return err
-		}
-		for _, v := range s.Reviews() {
-			item, err := r.reviewItem(ctx, &p.States[v.State.Index], rounds[v.Key], v, viewer)
-			if err != nil {
-				return err
-			}
-			items = append(items, item)
-		}
-		return nil
-	})
-	return items, err
+		items = append(items, item)
+	}
+	return items, nil
 }
 
 // A closedRound is one that waits for a review.

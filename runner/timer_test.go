@@ -457,7 +457,7 @@ func TestTickAsksAfterATimer(t *testing.T) {
 	}
 }
 
-// TestOverdueFirst: questions that are overdue stand in front, whatever the pages are.
+// TestOverdueFirst: questions that are overdue stand in front, the longest overdue first, whatever the pages are.
 func TestOverdueFirst(t *testing.T) {
 	b := newBench(t)
 	var started []string
@@ -467,7 +467,7 @@ func TestOverdueFirst(t *testing.T) {
 		started = append(started, s.ID.String())
 	}
 	b.pass(4 * time.Hour)
-	want := []string{started[1], started[3], started[0], started[2]}
+	want := []string{started[3], started[1], started[0], started[2]}
 	for _, limit := range []int{0, 1, 2, 3, 4, 9} {
 		var got []string
 		for q := (session.ListQuery{Limit: limit}); ; {

@@ -107,7 +107,7 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 	if in.Mine {
 		return s.mine(ctx, p, in, viewer, since)
 	}
-	q.UpdatedAfter = since // others began to wait before
+	q.WaitingAfter = since
 	if in.Human != "" {
 		if q.Decider = viewer; in.As != "" {
 			if viewer, err = p.viewer(in.Machine, in.As); err != nil {
@@ -120,7 +120,7 @@ func (s *Server) inbox(ctx context.Context, p *Principal, in *inboxIn) (*inboxOu
 		return nil, err // otherwise sessions that cannot be read keep the others from nobody
 	}
 	items = slices.DeleteFunc(items, func(q runner.Question) bool {
-		return !p.may(mayPayload, q.MachineName) || since != 0 && q.Since <= since
+		return !p.may(mayPayload, q.MachineName)
 	})
 	shown, err := s.withClaims(ctx, p, items, viewer, in.Unclaimed)
 	if err != nil {

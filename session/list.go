@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -21,7 +22,8 @@ import (
 //
 // Sessions are listed in the order in which they were created, which never changes, so a
 // cursor is the last session of a page: what is created, ends or changes meanwhile moves
-// nothing. It also holds a sum over itself and what the query filters by, so that one that
+// nothing. By another Order a cursor has its moment as well, as it was when the page was
+// listed, so that nothing else is left out if that session has gone on. It also holds a sum over itself and what the query filters by, so that one that
 // was altered, or is used with another query, is refused instead of leaving sessions out.
 // It is no secret, and opens nothing that the query itself does not.
 //
@@ -54,10 +56,24 @@ type ListQuery struct {
 	// go by Places alone; the runner finds them.
 	Decider machine.SpecialistID
 	Places  []Place // only those in one of these, if it is not nil
-	After   Cursor  // only those that come after a page; "" means from the beginning
-	Limit   int     // so many at most; 0 means all
-	Desc    bool    // the newest first
+	// WaitingAfter leaves only those that have begun to wait for a human after this moment; 0
+	// means any.
+	WaitingAfter specialist.Time
+	Order        Order  // by what they are listed
+	After        Cursor // only those that come after a page; "" means from the beginning
+	Limit        int    // so many at most; 0 means all
+	Desc         bool   // the newest first
 }
+
+// An Order is what sessions are listed by; those that are alike in it are listed by creation.
+type Order uint8
+
+// The orders of lists.
+const (
+	ByCreation Order = iota
+	BySince          // since when they wait for a human: only those that do ([Summary].Since)
+	ByDue            // by when they are to leave their state: only those of which that is known
+)
 
 // A Place is a state of a definition.
 type Place struct{ MachineDigest, State string }
@@ -80,39 +96,63 @@ func (q *ListQuery) Next(page []Summary) Cursor {
 	if q.Limit <= 0 || len(page) < q.Limit {
 		return ""
 	}
-	return q.CursorAfter(page[len(page)-1].SessionID)
+	last := &page[len(page)-1]
+	return q.CursorAfter(last.SessionID, q.Order.Moment(last.Since, last.DueAt))
 }
 
-// CursorAfter returns the cursor of what the query lists after a session.
-func (q *ListQuery) CursorAfter(id specialist.SessionID) Cursor {
-	return Cursor(base64.RawURLEncoding.EncodeToString(append(id[:], q.sum(id)...)))
+// Moment returns by which of its moments a session has its place in a list: 0 by creation.
+func (o Order) Moment(since, due specialist.Time) specialist.Time {
+	switch o {
+	case BySince:
+		return since
+	case ByDue:
+		return due
+	default:
+		return 0
+	}
 }
 
-// Begin returns the session after which the query begins to list, the zero id for none. It
-// returns ErrCursor if After is not one of its cursors.
-func (q *ListQuery) Begin() (id specialist.SessionID, err error) {
+// CursorAfter returns the cursor of what the query lists after a session that has its place
+// by a moment ([Order.Moment]).
+func (q *ListQuery) CursorAfter(id specialist.SessionID, at specialist.Time) Cursor {
+	data := slices.Clone(id[:])
+	if q.Order != ByCreation {
+		data = binary.BigEndian.AppendUint64(data, uint64(at)) //nolint:gosec // there and back
+	}
+	return Cursor(base64.RawURLEncoding.EncodeToString(append(data, q.sum(data)...)))
+}
+
+// Begin returns the session after which the query begins to list, the zero id for none, and
+// by which moment that has its place. It returns ErrCursor if After is not one of its cursors.
+func (q *ListQuery) Begin() (id specialist.SessionID, at specialist.Time, err error) {
 	if q.After == "" {
-		return id, nil
+		return id, 0, nil
 	}
 	data, err := base64.RawURLEncoding.Strict().DecodeString(string(q.After))
-	if err != nil || len(data) != len(id)+cursorSum {
-		return id, ErrCursor
+	if err != nil || len(data) < len(id) {
+		return id, 0, ErrCursor
 	}
-	if copy(id[:], data); q.CursorAfter(id) != q.After {
-		return specialist.SessionID{}, ErrCursor
+	if n := copy(id[:], data); q.Order != ByCreation && len(data) >= n+8 {
+		at = specialist.Time(binary.BigEndian.Uint64(data[n:])) //nolint:gosec // there and back
 	}
-	return id, nil
+	if q.CursorAfter(id, at) != q.After {
+		return specialist.SessionID{}, 0, ErrCursor
+	}
+	return id, at, nil
 }
 
-// sum returns the sum over a session and what the query filters by.
-func (q *ListQuery) sum(id specialist.SessionID) []byte {
+// sum returns the sum over a place in the list and what the query filters by.
+func (q *ListQuery) sum(place []byte) []byte {
 	h := sha256.New()
-	fmt.Fprintf(h, "%x %q %q %q %q %q %d %t %q %t", id, q.ID, q.MachineName, q.State, q.Code, q.Subject, q.UpdatedAfter, q.Reviews, q.Decider, q.Desc)
+	fmt.Fprintf(h, "%x %q %q %q %q %q %d %t %q %t", place, q.ID, q.MachineName, q.State, q.Code, q.Subject, q.UpdatedAfter, q.Reviews, q.Decider, q.Desc)
 	if q.Overdue != 0 || q.Timely != 0 || q.Wake != 0 || q.Awake != 0 {
 		fmt.Fprintf(h, " %d %d %d %d", q.Overdue, q.Timely, q.Wake, q.Awake)
 	}
 	if q.StartedBy != "" || q.CreatedAfter != 0 {
 		fmt.Fprintf(h, " %q %d", q.StartedBy, q.CreatedAfter)
+	}
+	if q.Order != ByCreation || q.WaitingAfter != 0 {
+		fmt.Fprintf(h, " %d %d", q.Order, q.WaitingAfter)
 	}
 	for s := Running; int(s) < len(statusNames); s++ {
 		fmt.Fprintf(h, " %t", q.wants(s))
@@ -171,6 +211,7 @@ type Summary struct {
 	Reviews       int                  `json:"reviews,omitempty"`                     // closed rounds that a human is to look at
 	CostUSD       exact.Money          `json:"costUSD"`                               // what everybody's answers have cost
 	DueAt         specialist.Time      `json:"due,omitempty"`                         // by when it is to leave its state; 0 if it may take as long as it likes
+	Since         specialist.Time      `json:"since,omitempty"`                       // when it began to wait for a human; 0 if it does not
 	Driver        Driver               `json:"driver,omitempty" enum:"temporal,none"` // who carries it on by itself; left out for any process that does so for its store
 }
 
@@ -224,7 +265,7 @@ func Summarize(s *Session) Summary {
 	return Summary{
 		SessionID: s.ID, MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(), Subject: s.Subject(),
 		Status: s.Status, CurrentState: s.State.Name, Round: s.Round, Sequence: s.Sequence,
-		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews), CostUSD: s.Spent().Money, DueAt: s.DueAt(), Driver: s.Options().Driver,
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews), CostUSD: s.Spent().Money, DueAt: s.DueAt(), Since: s.WaitingSince(), Driver: s.Options().Driver,
 	}
 }
 
@@ -246,6 +287,7 @@ func (q *ListQuery) matchesStart(s *Session) bool {
 // matchesTime reports whether a session belongs to a query as far as its due goes.
 func (q *ListQuery) matchesTime(s *Session) bool {
 	due, timer := s.DueAt(), s.TimerAt()
-	return (q.Overdue == 0 || due != 0 && due <= q.Overdue) && (q.Timely == 0 || due == 0 || due > q.Timely) &&
+	return (q.WaitingAfter == 0 || s.WaitingSince() > q.WaitingAfter) && (q.Order != BySince || s.Status == NeedsHuman) && (q.Order != ByDue || due != 0) &&
+		(q.Overdue == 0 || due != 0 && due <= q.Overdue) && (q.Timely == 0 || due == 0 || due > q.Timely) &&
 		(q.Wake == 0 || timer != 0 && timer <= q.Wake) && (q.Awake == 0 || !s.Waits() || timer <= q.Awake)
 }

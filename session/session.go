@@ -83,6 +83,14 @@ func (s *Session) Outcome() Outcome {
 	return *s.outcome
 }
 
+// WaitingSince returns when the session began to wait for a human; 0 if it does not.
+func (s *Session) WaitingSince() specialist.Time {
+	if s.Status != NeedsHuman {
+		return 0
+	}
+	return s.Outcome().Since
+}
+
 // nothingOpen is a round in which nothing happened yet. It never changes.
 var nothingOpen OpenRound
 

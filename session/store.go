@@ -68,6 +68,14 @@ type SessionStore interface {
 	Definitions(ctx context.Context, machineName string) ([][]byte, error)
 }
 
+// A BatchLoader is a store that reads many sessions with a few questions, where each question takes its time: one
+// in a database.
+type BatchLoader interface {
+	// LoadBatch returns sessions as [SessionStore] Load does, by their ids. Those that it cannot read, or that are too
+	// long to be read with others, are left out: Load says what is the matter with them.
+	LoadBatch(ctx context.Context, programs *Programs, ids []specialist.SessionID) (map[specialist.SessionID]*Session, error)
+}
+
 // What human decisions taught, as a [TrustStore] keeps it.
 type (
 	// A Book is the alignment of a machine's specialists.

@@ -13,7 +13,8 @@ import (
 // merges them by the row's number, which is the order of creation: the index of a status
 // (with the machine, the starter or the state before it) is in that order, so a page is read from where
 // the cursor says, and no further. Where a subject, an id or a time is what narrows most,
-// the matches are sorted instead.
+// the matches are sorted instead. Those that wait for a human are listed in the order of
+// another index, by since when they wait; of a few states, each is a query of its own.
 //
 // The numbers of the rows are found first, by indexes alone where they suffice, and only
 // the rows of the page are read.
@@ -40,7 +41,7 @@ func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summa
 	var sessionID, status string
 	for err := range scan(s.read.QueryContext(ctx, query, args...)).
 		into(&sessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
-			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason, &sum.Reviews, &sum.Subject, &sum.DueAt, &sum.CostUSD, &sum.Driver) {
+			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason, &sum.Reviews, &sum.Subject, &sum.DueAt, &sum.CostUSD, &sum.Driver, &sum.Since) {
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +76,7 @@ func (s *SQLite) Live(ctx context.Context) (list []session.LiveCount, err error)
 
 // listing makes of a query what each of its statuses has in common.
 func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, err error) {
-	after, err := q.Begin()
+	after, at, err := q.Begin()
 	if err != nil {
 		return l, err
 	}
@@ -84,7 +85,11 @@ func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, 
 		if err != nil {
 			return l, err
 		}
-		l.and(when(q.Desc, "s.id<?", "s.id>?"), row)
+		if column := orders[q.Order]; column != "" {
+			l.and("("+column+", s.id)"+when(q.Desc, "<", ">")+"(?,?)", at, row)
+		} else {
+			l.and(when(q.Desc, "s.id<?", "s.id>?"), row)
+		}
 	}
 	if q.ID != "" {
 		l.and("s.session_id>=? AND s.session_id<?", q.ID, behind(q.ID))
@@ -119,10 +124,19 @@ func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, 
 	if q.Timely != 0 {
 		l.and("NOT (s.due_at>0 AND s.due_at<=?)", q.Timely)
 	}
+	if q.Order == session.BySince && len(q.Statuses) > 0 && !slices.Contains(q.Statuses, session.NeedsHuman) {
+		l.and("s.id<0")
+	}
+	if q.Order == session.ByDue {
+		l.and("s.due_at>0")
+	}
+	if q.WaitingAfter != 0 {
+		l.and("s.since>?", q.WaitingAfter)
+	}
 	if q.Wake != 0 {
 		l.and("s.timer_at>0 AND s.timer_at<=?", q.Wake)
 	}
-	if q.Places != nil {
+	if q.Places != nil && !eachPlace(q) {
 		values := make([]string, len(q.Places))
 		for i, p := range q.Places {
 			values[i] = "(?,?)"
@@ -145,14 +159,39 @@ func when(is bool, then, otherwise string) string {
 	return otherwise
 }
 
-// query returns the query, and its arguments.
-func (l *listing) query(q *session.ListQuery) (query string, args []any) {
-	order := when(q.Desc, "DESC", "ASC")
+// orders are the columns by which sessions are listed before their numbers.
+var orders = map[session.Order]string{session.BySince: "s.since", session.ByDue: "s.due_at"}
+
+// mostPlaces is of how many places the sessions that wait are merged: of more they are sorted.
+const mostPlaces = 64
+
+// eachPlace reports whether the sessions that wait in each of its places are a query of its own.
+func eachPlace(q *session.ListQuery) bool {
+	return q.Order == session.BySince && len(q.Places) > 0 && len(q.Places) <= mostPlaces
+}
+
+// branches returns the queries of which a list is made, and their arguments.
+func (l *listing) branches(q *session.ListQuery) (branches []string, args []any) {
+	switch {
+	case eachPlace(q):
+		for i, p := range q.Places {
+			if slices.Contains(q.Places[:i], p) {
+				continue
+			}
+			args = append(append(args, p.State, p.MachineDigest), l.args...)
+			branches = append(branches, l.branchOf(q, "INDEXED BY sessions_since_place", "s.status='needs_human' AND s.current_state=? AND s.machine_digest=?"))
+		}
+		return branches, args
+	case q.Order == session.BySince && q.State == "" && q.Places == nil && q.MachineName == "" && q.Subject == "" && q.ID == "" && q.Code == "":
+		return []string{l.branchOf(q, "INDEXED BY sessions_since", "s.status='needs_human'")}, l.args
+	}
 	statuses := q.Statuses
+	if q.Order == session.BySince {
+		statuses = []session.Status{session.NeedsHuman}
+	}
 	if len(statuses) == 0 {
 		statuses = l.each(q)
 	}
-	var branches []string
 	for i, status := range statuses {
 		if slices.Contains(statuses[:i], status) {
 			continue
@@ -161,27 +200,42 @@ func (l *listing) query(q *session.ListQuery) (query string, args []any) {
 		if q.Awake != 0 && status == session.Running && by == "" {
 			by, condition = "INDEXED BY sessions_awake", awake
 			args = append(append(args, q.Awake, status.String()), l.args...)
-			branches = append(branches, l.branch("INDEXED BY sessions_timer", "s.timer_at>0 AND s.timer_at<=? AND s.code='timer' AND "))
+			branches = append(branches, l.branchOf(q, "INDEXED BY sessions_timer", "s.timer_at>0 AND s.timer_at<=? AND s.code='timer' AND s.status=?"))
 		}
 		args = append(append(args, status.String()), l.args...)
-		branches = append(branches, l.branch(by, condition))
+		branches = append(branches, l.branchOf(q, by, condition+"s.status=?"))
 	}
 	if len(branches) == 0 {
-		branches, args = []string{"SELECT s.id AS id FROM sessions s WHERE " + strings.Join(append([]string{"1"}, l.where...), " AND ")}, l.args
+		branches, args = []string{l.branchOf(q, "", "1")}, l.args
+	}
+	return branches, args
+}
+
+// query returns the query, and its arguments.
+func (l *listing) query(q *session.ListQuery) (query string, args []any) {
+	branches, args := l.branches(q)
+	order := when(q.Desc, "DESC", "ASC")
+	by := "id " + order
+	if q.Order != session.ByCreation {
+		by = "at " + order + ", " + by
 	}
 	limit := -1
 	if q.Limit > 0 {
 		limit = q.Limit
 	}
 	return `SELECT s.session_id, m.machine_name, s.machine_digest, s.status, s.current_state, s.round,
-		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews, s.subject, s.due_at, s.cost_pico_usd, s.driver FROM (` +
-		strings.Join(branches, " UNION ALL ") + ` ORDER BY id ` + order + ` LIMIT ?) p
-		CROSS JOIN sessions s ON s.id=p.id CROSS JOIN machines m ON m.id=s.machine ORDER BY p.id ` + order, append(args, limit)
+		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews, s.subject, s.due_at, s.cost_pico_usd, s.driver, s.since FROM (` +
+		strings.Join(branches, " UNION ALL ") + ` ORDER BY ` + by + ` LIMIT ?) p
+		CROSS JOIN sessions s ON s.id=p.id CROSS JOIN machines m ON m.id=s.machine ORDER BY p.` + strings.Replace(by, ", ", ", p.", 1), append(args, limit)
 }
 
-// branch returns the query of the sessions of one status.
-func (l *listing) branch(by, condition string) string {
-	return "SELECT s.id AS id FROM sessions s " + by + " WHERE " + strings.Join(append([]string{condition + "s.status=?"}, l.where...), " AND ")
+// branchOf returns the query of the sessions that meet a condition, by an index if one is said.
+func (l *listing) branchOf(q *session.ListQuery, index, condition string) string {
+	columns := "s.id AS id"
+	if column := orders[q.Order]; column != "" {
+		columns += ", " + column + " AS at"
+	}
+	return "SELECT " + columns + " FROM sessions s " + index + " WHERE " + strings.Join(append([]string{condition}, l.where...), " AND ")
 }
 
 // awake is the condition of the index of running sessions that wait for no timer.
@@ -193,7 +247,7 @@ func by(q *session.ListQuery, status session.Status) (index, condition string) {
 	switch {
 	case q.Wake != 0:
 		return "INDEXED BY sessions_timer", "s.timer_at>0 AND "
-	case q.Overdue != 0:
+	case q.Overdue != 0 || q.Order == session.ByDue:
 		return "INDEXED BY sessions_due", "s.due_at>0 AND "
 	case status != session.Running && (q.State != "" || q.Places != nil) && q.Subject == "" && q.ID == "":
 		return "INDEXED BY sessions_state", "s.status<>'running' AND "

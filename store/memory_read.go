@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"iter"
 	"maps"
@@ -57,13 +58,16 @@ func (m *Memory) Recent(id specialist.SessionID) *session.Session {
 
 // List implements [session.SessionStore].
 func (m *Memory) List(_ context.Context, q session.ListQuery) ([]session.Summary, error) {
-	after, err := q.Begin()
+	after, at, err := q.Begin()
 	if err != nil {
 		return nil, err
 	}
 	from, err := m.begin(after, q.Desc)
 	if err != nil {
 		return nil, err
+	}
+	if q.Order != session.ByCreation {
+		return m.listBy(&q, after != (specialist.SessionID{}), at, from), nil
 	}
 	list := []session.Summary{}
 	m.index.walk(&q, from, func(c *cell) bool {
@@ -73,6 +77,61 @@ func (m *Memory) List(_ context.Context, q session.ListQuery) ([]session.Summary
 		return q.Limit <= 0 || len(list) < q.Limit
 	})
 	return list, nil
+}
+
+// listBy lists sessions in another order than that of creation: of all that a query selects those that come first,
+// behind the session before from that has its place by a moment, if there is one.
+func (m *Memory) listBy(q *session.ListQuery, behind bool, at specialist.Time, from int) []session.Summary {
+	var found placed
+	step := stepOf(q.Desc)
+	start := 0
+	if q.Desc {
+		start = m.index.len() - 1
+	}
+	m.index.walk(q, start, func(c *cell) bool {
+		s := c.session.Load()
+		if !q.Matches(s) {
+			return true
+		}
+		p := place{step, q.Order.Moment(s.WaitingSince(), s.DueAt()), c.index, s}
+		if behind && !(&place{step: step, at: at, index: from - step}).before(&p) {
+			return true
+		}
+		if heap.Push(&found, p); q.Limit > 0 && len(found) > q.Limit {
+			heap.Pop(&found)
+		}
+		return true
+	})
+	list := make([]session.Summary, len(found))
+	for i := len(found) - 1; i >= 0; i-- {
+		list[i] = session.Summarize(heap.Pop(&found).(place).session)
+	}
+	return list
+}
+
+// A place is where a session stands in a list that goes up (step 1) or down (-1).
+type place struct {
+	step    int
+	at      specialist.Time
+	index   int
+	session *session.Session
+}
+
+func (p *place) before(o *place) bool {
+	return cmp.Or(cmp.Compare(p.at, o.at), cmp.Compare(p.index, o.index))*p.step < 0
+}
+
+// placed are those that are found so far, the last of them on top.
+type placed []place
+
+func (h placed) Len() int           { return len(h) }
+func (h placed) Less(i, j int) bool { return h[j].before(&h[i]) }
+func (h placed) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *placed) Push(x any)        { *h = append(*h, x.(place)) }
+func (h *placed) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }
 
 // begin returns the index of the session from which a list goes on after another one.

@@ -295,6 +295,10 @@ func afterSessions(ctx context.Context, tx *sql.Tx, m migration, all, made []mig
 		if err := fillDrivers(ctx, tx); err != nil {
 			return err
 		}
+	case m.version == sinceFrom:
+		if err := fillSince(ctx, tx); err != nil {
+			return err
+		}
 	}
 	return m.record(ctx, tx)
 }

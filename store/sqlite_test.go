@@ -178,6 +178,7 @@ func TestVerifyDamage(t *testing.T) {
 		{"a sequence is lowered", `UPDATE sessions SET sequence=sequence-1 WHERE id=1`, "row in sessions", true},
 		{"a session's row is gone", `DELETE FROM sessions WHERE id=2`, "rows", true},
 		{"a driver is altered", `UPDATE sessions SET driver='temporal' WHERE id=2`, "row in sessions", true},
+		{"a wait is altered", `UPDATE sessions SET since=1 WHERE id=2`, "row in sessions", true},
 		{"spend is altered", `UPDATE sessions SET cost_pico_usd=5 WHERE id=3`, "row in sessions", true},
 		{"trust is inflated", `UPDATE alignment SET matching=total`, "alignment", true},
 		{"trust is gone", `DELETE FROM alignment`, "alignment", true},

@@ -186,7 +186,7 @@ func moving(r *projection.Session, status session.Status, head []byte) []moved {
 	}
 	return []moved{
 		{"status", int16(status)}, {"code", r.Code}, {"reason", []byte(r.Reason)}, {"reviews", r.Reviews}, {"subject", []byte(r.Subject)},
-		{"due_at", r.DueAt}, {"driver", r.Driver}, {"timer_at", r.TimerAt}, {"ended_at", ended}, {"current_state", r.State}, {"round", r.Round}, {"attempt", r.Attempt},
+		{"due_at", r.DueAt}, {"driver", r.Driver}, {"since", r.Since}, {"timer_at", r.TimerAt}, {"ended_at", ended}, {"current_state", r.State}, {"round", r.Round}, {"attempt", r.Attempt},
 		{"sequence", r.Sequence}, {"transitions", r.Executed}, {"updated_at", r.UpdatedAt}, {"calls", r.Calls}, {"input_tokens", r.TokensIn},
 		{"output_tokens", r.TokensOut}, {"cost_pico_usd", r.PicoUSD}, {"head", head},
 	}

@@ -240,7 +240,7 @@ func (c *copied) addLog(ctx context.Context, tx pgx.Tx, rows []transfer.Row) err
 }
 
 // sessionColumns are those of sessions.
-var sessionColumns = strings.Fields(`id session_id machine definition created_at started_by status code reason reviews subject due_at driver timer_at ended_at
+var sessionColumns = strings.Fields(`id session_id machine definition created_at started_by status code reason reviews subject due_at driver since timer_at ended_at
 	current_state round attempt sequence transitions updated_at calls input_tokens output_tokens cost_pico_usd head`)
 
 // loadSessions writes rows of sessions.
@@ -273,7 +273,7 @@ func (c *copied) loadSessions(ctx context.Context, tx pgx.Tx, rows []sessionRow)
 	i := -1
 	return load(ctx, tx, "sessions", sessionColumns, rows, func(r *sessionRow) []any {
 		i++
-		return []any{r.id, [16]byte(ids[i]), c.machines[r.Machine], definitions[r.Digest], r.CreatedAt, []byte(r.StartedBy), int16(statuses[i]), r.Code, []byte(r.Reason), r.Reviews, []byte(r.Subject), r.DueAt, r.Driver, r.TimerAt, r.ended,
+		return []any{r.id, [16]byte(ids[i]), c.machines[r.Machine], definitions[r.Digest], r.CreatedAt, []byte(r.StartedBy), int16(statuses[i]), r.Code, []byte(r.Reason), r.Reviews, []byte(r.Subject), r.DueAt, r.Driver, r.Since, r.TimerAt, r.ended,
 			r.State, r.Round, r.Attempt, r.Sequence, r.Executed, r.UpdatedAt, r.Calls, r.TokensIn, r.TokensOut, r.PicoUSD, append([]byte{}, r.head...)}
 	})
 }

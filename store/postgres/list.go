@@ -12,8 +12,8 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// How sessions are listed: in the order of their numbers, which is that of creation, from where the
-// cursor says. What changes with every commit is in no index, and is looked at row by row.
+// How sessions are listed: in the order of their numbers, which is that of creation, or of a moment and then
+// of their numbers, from where the cursor says. What changes with every commit is in no index, and is looked at row by row.
 
 // A listing is a query in the making.
 type listing struct {
@@ -42,14 +42,16 @@ func (s *Store) List(ctx context.Context, q session.ListQuery) ([]session.Summar
 		return nil, err
 	}
 	text := `SELECT s.session_id, m.machine_name, d.machine_digest, s.status, s.current_state, s.round, s.sequence, s.created_at, s.updated_at,
-		s.code, s.reason, s.reviews, s.subject, s.due_at, s.cost_pico_usd, s.driver
+		s.code, s.reason, s.reviews, s.subject, s.due_at, s.cost_pico_usd, s.driver, s.since
 		FROM sessions s JOIN machines m ON m.id=s.machine JOIN definitions d ON d.id=s.definition`
 	if len(l.where) > 0 {
 		text += " WHERE " + strings.Join(l.where, " AND ")
 	}
-	text += " ORDER BY s.id"
-	if q.Desc {
-		text += " DESC"
+	direction := map[bool]string{true: " DESC"}[q.Desc]
+	if column := orders[q.Order]; column != "" {
+		text += " ORDER BY " + column + direction + ", s.id" + direction
+	} else {
+		text += " ORDER BY s.id" + direction
 	}
 	if q.Limit > 0 {
 		text += " LIMIT " + l.arg(q.Limit)
@@ -57,12 +59,15 @@ func (s *Store) List(ctx context.Context, q session.ListQuery) ([]session.Summar
 	return query(ctx, s, summary, text, l.args...)
 }
 
+// orders are the columns by which sessions are listed before their numbers.
+var orders = map[session.Order]string{session.BySince: "s.since", session.ByDue: "s.due_at"}
+
 func summary(row pgx.CollectableRow) (sum session.Summary, err error) {
 	var status int16
 	var reason, subject []byte
 	var cost int64
 	err = row.Scan((*[16]byte)(&sum.SessionID), &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round, &sum.Sequence, (*int64)(&sum.CreatedAt), (*int64)(&sum.UpdatedAt),
-		&sum.Code, &reason, &sum.Reviews, &subject, (*int64)(&sum.DueAt), &cost, (*string)(&sum.Driver))
+		&sum.Code, &reason, &sum.Reviews, &subject, (*int64)(&sum.DueAt), &cost, (*string)(&sum.Driver), (*int64)(&sum.Since))
 	sum.Reason, sum.Subject, sum.CostUSD, sum.Status = string(reason), string(subject), exact.Money(cost), session.Status(status)
 	return sum, err
 }
@@ -80,7 +85,7 @@ func (s *Store) Live(ctx context.Context) ([]session.LiveCount, error) {
 
 // listing makes the conditions of a query.
 func (s *Store) listing(ctx context.Context, q *session.ListQuery) (l listing, err error) {
-	after, err := q.Begin()
+	after, at, err := q.Begin()
 	if err != nil {
 		return l, err
 	}
@@ -89,7 +94,12 @@ func (s *Store) listing(ctx context.Context, q *session.ListQuery) (l listing, e
 		if err != nil {
 			return l, err
 		}
-		l.and("s.id"+map[bool]string{false: ">", true: "<"}[q.Desc]+"?", row)
+		behind := map[bool]string{false: ">", true: "<"}[q.Desc]
+		if column := orders[q.Order]; column != "" {
+			l.and("("+column+", s.id)"+behind+"(?::bigint, ?::bigint)", int64(at), row)
+		} else {
+			l.and("s.id"+behind+"?", row)
+		}
 	}
 	l.statuses(q)
 	l.what(q)
@@ -163,6 +173,15 @@ func (l *listing) when(q *session.ListQuery) {
 	}
 	if q.Timely != 0 {
 		l.and("NOT (s.due_at>0 AND s.due_at<=?)", int64(q.Timely))
+	}
+	if q.Order == session.BySince {
+		l.and("s.status=1") // as its index has it
+	}
+	if q.Order == session.ByDue {
+		l.and("s.due_at>0")
+	}
+	if q.WaitingAfter != 0 {
+		l.and("s.status=1 AND s.since>?", int64(q.WaitingAfter))
 	}
 	if q.Wake != 0 {
 		l.and("s.timer_at>0 AND s.timer_at<=?", int64(q.Wake))

@@ -52,7 +52,7 @@ var sessionTables = tables{dir: "migrations", made: func(ctx context.Context, co
 	rand.Read(secret) // never fails
 	_, err := conn.Exec(ctx, `INSERT INTO meta (secret) VALUES ($1) ON CONFLICT DO NOTHING`, secret)
 	return err
-}, then: map[int64]func(context.Context, *sql.Tx) error{10: fillDrivers}}
+}, then: map[int64]func(context.Context, *sql.Tx) error{10: fillDrivers, 11: fillSince}}
 
 // controlTables are those of what a server must remember.
 var controlTables = tables{dir: "migrations/control", made: func(ctx context.Context, conn *pgx.Conn) error {

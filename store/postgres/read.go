@@ -87,6 +87,7 @@ func pages[T any](ctx context.Context, s *Store, row pgx.RowToFunc[T], next func
 
 // standing is what the row of a session says that decides whether what is cached of it is current.
 type standing struct {
+	id            specialist.SessionID
 	row, sequence int64
 	head          []byte
 	machine       int
@@ -96,10 +97,7 @@ type standing struct {
 // Load implements [session.SessionStore]. A session that was committed or loaded here before, and has not
 // changed since, is not folded again.
 func (s *Store) Load(ctx context.Context, programs *session.Programs, id specialist.SessionID) (*session.Session, error) {
-	rows, err := query(ctx, s, func(row pgx.CollectableRow) (at standing, err error) {
-		err = row.Scan(&at.row, &at.sequence, &at.head, &at.machine, &at.name)
-		return at, err
-	}, `SELECT s.id, s.sequence, s.head, m.id, m.machine_name FROM sessions s JOIN machines m ON m.id=s.machine WHERE s.session_id=$1`, [16]byte(id))
+	rows, err := query(ctx, s, scanStanding, standingQuery+`s.session_id=$1`, [16]byte(id))
 	switch {
 	case err != nil:
 		return nil, err
@@ -107,12 +105,8 @@ func (s *Store) Load(ctx context.Context, programs *session.Programs, id special
 		return nil, s.elsewhere(ctx, id)
 	}
 	at := rows[0]
-	s.mu.Lock()
-	s.machine(at.name).id = at.machine
-	v, ok := s.sessions.Get(id)
-	s.mu.Unlock()
-	if ok && v.session.Sequence == at.sequence && v.session.Head != nil && string(v.session.Head[:]) == string(at.head) {
-		return v.session, nil
+	if known := s.current(&at); known != nil {
+		return known, nil
 	}
 	log := fold.Log{ID: id, Sequence: at.sequence, Head: at.head,
 		Records: func(from int64) iter.Seq2[session.StoredRecord, error] {
@@ -126,13 +120,37 @@ func (s *Store) Load(ctx context.Context, programs *session.Programs, id special
 	if err != nil {
 		return nil, err
 	}
+	s.loaded(&at, folded, &log)
+	return folded, nil
+}
+
+// scanStanding reads a row of [standingQuery].
+func scanStanding(row pgx.CollectableRow) (at standing, err error) {
+	err = row.Scan((*[16]byte)(&at.id), &at.row, &at.sequence, &at.head, &at.machine, &at.name)
+	return at, err
+}
+
+const standingQuery = `SELECT s.session_id, s.id, s.sequence, s.head, m.id, m.machine_name FROM sessions s JOIN machines m ON m.id=s.machine WHERE `
+
+// current returns the session that is cached if that is the one which stands there; nil for none.
+func (s *Store) current(at *standing) *session.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ok && v.session.Sequence == at.sequence { // it is another one than the store has
-		s.sessions.Delete(id)
+	s.machine(at.name).id = at.machine
+	if v, ok := s.sessions.Get(at.id); ok && v.session.Sequence == at.sequence && v.session.Head != nil && string(v.session.Head[:]) == string(at.head) {
+		return v.session
 	}
-	s.remember(id, cached{at.row, folded, log.Progress()})
-	return folded, nil
+	return nil
+}
+
+// loaded caches what stands there, as its log was folded.
+func (s *Store) loaded(at *standing, folded *session.Session, log *fold.Log) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok := s.sessions.Get(at.id); ok && v.session.Sequence == at.sequence && (v.session.Head == nil || string(v.session.Head[:]) != string(at.head)) {
+		s.sessions.Delete(at.id) // it is another one than the store has
+	}
+	s.remember(at.id, cached{at.row, folded, log.Progress()})
 }
 
 // Recent implements [session.SessionStore].

@@ -26,15 +26,24 @@ func (s *Store) keepSnapshot(ctx context.Context, k *snapshots.Session) error {
 // A keptRow is the snapshot of a session that was not read yet.
 type keptRow struct {
 	kept             snapshots.Session
+	row              int64
 	head, body, hash []byte
 }
 
+// read returns the snapshot of a session that it is; nil if it cannot be read.
+func (k *keptRow) read(id specialist.SessionID) *snapshots.Session {
+	if k.kept.ID = id; k.kept.Read(k.head, k.body, k.hash) != nil {
+		return nil
+	}
+	return &k.kept
+}
+
 func scanKept(row pgx.CollectableRow) (k keptRow, err error) {
-	err = row.Scan(&k.kept.Sequence, &k.kept.Format, &k.head, &k.body, &k.hash)
+	err = row.Scan(&k.row, &k.kept.Sequence, &k.kept.Format, &k.head, &k.body, &k.hash)
 	return k, err
 }
 
-const keptQuery = `SELECT sequence, format, head, body, hash FROM snapshots WHERE session=$1`
+const keptQuery = `SELECT session, sequence, format, head, body, hash FROM snapshots WHERE session=$1`
 
 // kept returns the snapshot of a session; nil if there is none that can be read.
 func (s *Store) kept(ctx context.Context, id specialist.SessionID, row int64) (*snapshots.Session, error) {
@@ -42,11 +51,7 @@ func (s *Store) kept(ctx context.Context, id specialist.SessionID, row int64) (*
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	k := &list[0]
-	if k.kept.ID = id; k.kept.Read(k.head, k.body, k.hash) != nil {
-		return nil, nil
-	}
-	return &k.kept, nil
+	return list[0].read(id), nil
 }
 
 // after returns what the cache is to have of a session after a commit, and of what a snapshot is to be made.

@@ -98,6 +98,7 @@ func TestVerify(t *testing.T) {
 		{`UPDATE sessions SET ended_at=1 WHERE id=3`, "its row in sessions"},
 		{`UPDATE sessions SET calls=calls+1 WHERE id=3`, "its row in sessions"},
 		{`UPDATE sessions SET driver='temporal' WHERE id=3`, "its row in sessions"},
+		{`UPDATE sessions SET since=1 WHERE id=3`, "its row in sessions"},
 		{`UPDATE sessions SET status=1 WHERE id=3`, "its row in sessions"},
 	} {
 		exec(t, address, `SET search_path=dialai; `+c.alter)

@@ -326,8 +326,9 @@ func TestMissingMigration(t *testing.T) {
 	}
 }
 
-// TestMigratedDrivers: sessions that there were before rows said who carries them on have what their logs say.
-func TestMigratedDrivers(t *testing.T) {
+// TestMigratedSessions: sessions that there were before rows said who carries them on, and since when they wait, have
+// what their logs say.
+func TestMigratedSessions(t *testing.T) {
 	address := pgtest.Database(t)
 	s, m := open(t, address, postgres.Options{}), parse(t)
 	begin(t, m, s)
@@ -350,12 +351,24 @@ func TestMigratedDrivers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	asking, err := machine.Parse("asking.json", []byte(`{"machineName": "asking", "initialState": "open", "goalState": "done", "states": {"open": {"transitions": {"finish": "done"}}, "done": {}},
+		"specialists": [{"role": "proposer", "specialistId": "human", "isHuman": true}, {"role": "arbiter", "specialistId": "arbiter", "strategyFnName": "firstProposal"}]}`), runner.Checks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits, err := r.Start(t.Context(), asking, runner.StartOptions{})
+	if err == nil {
+		_, err = r.Step(t.Context(), waits.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	before, err := s.List(t.Context(), session.ListQuery{})
-	if err != nil || len(before) != 5 {
+	if err != nil || len(before) != 6 || before[5].Since == 0 {
 		t.Fatalf("there are %d sessions (%v)", len(before), err)
 	}
-	exec(t, address, `ALTER TABLE dialai.sessions DROP COLUMN driver; DELETE FROM dialai.goose_db_version WHERE version_id=10`)
-	if applied, err := postgres.Migrate(t.Context(), address); err != nil || len(applied) == 0 || applied[0] != "0010_driver.sql" {
+	exec(t, address, `ALTER TABLE dialai.sessions DROP COLUMN driver, DROP COLUMN since; DELETE FROM dialai.goose_db_version WHERE version_id IN (10, 11)`)
+	if applied, err := postgres.Migrate(t.Context(), address); err != nil || len(applied) < 2 || applied[0] != "0010_driver.sql" || applied[1] != "0011_since.sql" {
 		t.Fatalf("applied are %v (%v)", applied, err)
 	}
 	again := open(t, address, postgres.Options{})

@@ -185,7 +185,7 @@ func testListPages(t *testing.T, m Maker) {
 		t.Errorf("of live sessions, the pages are %v, want %v and four more", on, ids)
 	}
 	unknown := session.ListQuery{}
-	if unknown.After = unknown.CursorAfter(specialist.SessionID{1}); !errors.Is(list(b, unknown), session.ErrNotFound) {
+	if unknown.After = unknown.CursorAfter(specialist.SessionID{1}, 0); !errors.Is(list(b, unknown), session.ErrNotFound) {
 		t.Errorf("after a session that nobody knows: %v, want ErrNotFound", list(b, unknown))
 	}
 }
@@ -227,6 +227,12 @@ func testCursors(t *testing.T, m Maker) {
 			}
 		}
 	}
+	by := session.ListQuery{MachineName: "storetest", Limit: 1, Order: session.ByDue}
+	for _, q := range []session.ListQuery{{MachineName: "storetest", Order: session.ByDue}, {MachineName: "storetest"}} {
+		if q.After = by.CursorAfter(first.ID, 5); q.Order == session.ByCreation != errors.Is(list(b, q), session.ErrCursor) {
+			t.Errorf("the cursor of a list by due is %v in %+v", list(b, q), q)
+		}
+	}
 	for _, text := range []session.Cursor{"x", cursor + "A", cursor[1:], cursor + "\n", session.Cursor(first.ID.String())} {
 		if q.After = text; !errors.Is(list(b, q), session.ErrCursor) {
 			t.Errorf("the cursor %q is %v, want ErrCursor", text, list(b, q))
@@ -235,7 +241,7 @@ func testCursors(t *testing.T, m Maker) {
 	for _, other := range []session.ListQuery{
 		{}, {MachineName: "other"}, {MachineName: "storetest", Desc: true}, {MachineName: "storetest", Statuses: session.LiveStatuses()},
 		{MachineName: "storetest", State: "a"}, {MachineName: "storetest", Code: "a"}, {MachineName: "storetest", Subject: "a"},
-		{MachineName: "storetest", UpdatedAfter: 1}, {MachineName: "storetest", CreatedAfter: 1}, {MachineName: "storetest", StartedBy: "a"}, {MachineName: "storetest", Reviews: true}, {MachineName: "storetest", Decider: "a"}, {MachineName: "storetest", ID: "a"},
+		{MachineName: "storetest", UpdatedAfter: 1}, {MachineName: "storetest", CreatedAfter: 1}, {MachineName: "storetest", StartedBy: "a"}, {MachineName: "storetest", Reviews: true}, {MachineName: "storetest", Decider: "a"}, {MachineName: "storetest", Order: session.BySince}, {MachineName: "storetest", WaitingAfter: 1}, {MachineName: "storetest", ID: "a"},
 	} {
 		if other.After = cursor; !errors.Is(list(b, other), session.ErrCursor) {
 			t.Errorf("the cursor of another list is %v in %+v, want ErrCursor", list(b, other), other)
@@ -324,7 +330,7 @@ func testListByTime(t *testing.T, m Maker) {
 		"135":       {Statuses: live, Wake: at("12:00")},
 		":w":        {Statuses: live, Wake: at("09:29")},
 		"1:l":       {Statuses: live, Wake: at("12:00"), Limit: 1},
-		"5":         {Statuses: live, Wake: at("10:30"), After: (&session.ListQuery{Statuses: live, Wake: at("10:30")}).CursorAfter(ids[1])},
+		"5":         {Statuses: live, Wake: at("10:30"), After: (&session.ListQuery{Statuses: live, Wake: at("10:30")}).CursorAfter(ids[1], 0)},
 		"0246":      {Statuses: live, Awake: at("09:29")},
 		"01246":     {Statuses: live, Awake: at("09:30")},
 		"0123456":   {Statuses: live, Awake: at("23:00")},

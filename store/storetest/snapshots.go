@@ -92,6 +92,30 @@ func testSessionSnapshots(t *testing.T, m Maker) {
 	b.open(m)
 	same("forked, and gone on", fork.ID)
 	same("the other one", s.ID)
+	b.open(m)
+	b.batch(s.ID, fork.ID, b.start().ID)
+}
+
+// batch fails unless sessions that are loaded together, twice, are those that are loaded one by one, if the store does that. One
+// that nobody knows is left out.
+func (b *bench) batch(ids ...specialist.SessionID) {
+	b.Helper()
+	s, ok := b.store.(session.BatchLoader)
+	if !ok {
+		return
+	}
+	for range 2 {
+		all, err := s.LoadBatch(b.ctx, session.NewPrograms(), append([]specialist.SessionID{{1}}, ids...))
+		if b.ok(err); len(all) != len(ids) {
+			b.Fatalf("%d sessions of %d are loaded together", len(all), len(ids))
+		}
+		for _, id := range ids {
+			is, want := all[id], b.load(id)
+			if session.Summarize(is) != session.Summarize(want) || *is.Head != *want.Head || !reflect.DeepEqual(openOf(is), openOf(want)) || string(is.Snapshot()) != string(want.Snapshot()) {
+				b.Errorf("loaded with others, session %s is %+v, want %+v", id, is, want)
+			}
+		}
+	}
 }
 
 // openOf returns what is open in a session, without what says only how it came about.

@@ -48,6 +48,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"cursors", testCursors},
 		{"list of subjects", testSubjects},
 		{"list by time", testListByTime},
+		{"list of those that wait", testListWaiting},
 		{"definitions", testDefinitions},
 		{"book", testBook},
 		{"exemplars newest N", testExemplars},

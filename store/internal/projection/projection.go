@@ -67,7 +67,7 @@ func Of(c *session.Change, prev session.Hash, buffer []byte) (r Rows, err error)
 		was, is := b.Standing(), c.After.Standing()
 		r.Before, r.Redefined = b.Sequence, b.Machine().Digest() != r.Session.Digest
 		r.Moved = !r.Redefined && c.After.Status == b.Status && is.Code == was.Code && is.Reason == was.Reason && len(c.After.Reviews()) == len(b.Reviews()) && c.After.Subject() == b.Subject() &&
-			c.After.DueAt() == b.DueAt() && c.After.Options().Driver == b.Options().Driver
+			c.After.DueAt() == b.DueAt() && c.After.Options().Driver == b.Options().Driver && c.After.WaitingSince() == b.WaitingSince()
 	}
 	events := session.AppendEvents(buffer, c.Key(), c.First, c.Events)
 	r.Record = Record{session.StoredRecord{First: c.First, Events: events, Prev: prev, Hash: session.Chain(prev, r.Session.ID, events)}, r.Session.UpdatedAt, follows.Decides}

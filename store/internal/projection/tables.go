@@ -21,7 +21,7 @@ var (
 	// commit changes.
 	SessionColumns = []string{
 		"session_id", "machine", "machine_digest", "created_at", "started_by",
-		"status", "code", "reason", "reviews", "subject", "due_at", "driver",
+		"status", "code", "reason", "reviews", "subject", "due_at", "driver", "since",
 		"current_state", "round", "attempt", "sequence", "transitions", "updated_at", "timer_at", "calls", "input_tokens", "output_tokens", "cost_pico_usd", "head",
 	}
 	// LogColumns are those of a record of a session's log.
@@ -40,7 +40,7 @@ var (
 // that every commit changes.
 const (
 	SessionStanding = 5
-	SessionMoving   = 12
+	SessionMoving   = 13
 )
 
 // Values puts in the place of each field what is in it, and returns the list. database/sql
@@ -69,6 +69,7 @@ type Session struct {
 	Subject                             string
 	DueAt                               int64
 	Driver                              string // "" for any process that carries on the sessions of its store
+	Since                               int64  // when it began to wait for a human; 0 if it does not
 	State                               string
 	Round, Attempt, Sequence, Executed  int64
 	UpdatedAt, TimerAt                  int64
@@ -80,7 +81,7 @@ func SessionOf(s *session.Session) Session {
 	o, spent := s.Standing(), s.Spent()
 	return Session{
 		s.ID.String(), s.Machine().Name(), s.Machine().Digest(), int64(s.CreatedAt), startedBy(s),
-		s.Status.String(), o.Code, o.Reason, int64(len(s.Reviews())), s.Subject(), int64(s.DueAt()), string(s.Options().Driver),
+		s.Status.String(), o.Code, o.Reason, int64(len(s.Reviews())), s.Subject(), int64(s.DueAt()), string(s.Options().Driver), int64(s.WaitingSince()),
 		s.State.Name, int64(s.Round), int64(s.Attempt), s.Sequence, int64(s.Executed), int64(s.UpdatedAt), int64(s.TimerAt()),
 		spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money),
 	}
@@ -98,7 +99,7 @@ func startedBy(s *session.Session) string {
 func (s *Session) Fields(dst []any, machine *int64, head *[]byte) []any {
 	return append(dst,
 		&s.ID, machine, &s.Digest, &s.CreatedAt, &s.StartedBy,
-		&s.Status, &s.Code, &s.Reason, &s.Reviews, &s.Subject, &s.DueAt, &s.Driver,
+		&s.Status, &s.Code, &s.Reason, &s.Reviews, &s.Subject, &s.DueAt, &s.Driver, &s.Since,
 		&s.State, &s.Round, &s.Attempt, &s.Sequence, &s.Executed, &s.UpdatedAt, &s.TimerAt, &s.Calls, &s.TokensIn, &s.TokensOut, &s.PicoUSD, head)
 }
 

@@ -1,0 +1,12 @@
+-- +goose Up
+
+-- When a session began to wait for a human, in ms since 1970; 0 if it does not. The questions that wait are listed
+-- by it. What the logs say of sessions that there are is written by the program that migrates.
+ALTER TABLE sessions ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX sessions_since ON sessions (since) WHERE status='needs_human';
+CREATE INDEX sessions_since_place ON sessions (current_state, machine_digest, since) WHERE status='needs_human';
+
+-- +goose Down
+DROP INDEX sessions_since_place;
+DROP INDEX sessions_since;
+ALTER TABLE sessions DROP COLUMN since;
