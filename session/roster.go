@@ -51,6 +51,9 @@ const (
 	KindChampionAnswered = "champion_answered"
 )
 
+// rosterKinds are the kinds that this version knows.
+var rosterKinds = []string{KindRegistered, KindEnabled, KindDisabled, KindPromoted, KindDemoted, KindStage, KindFrozen, KindReleased, KindChampionFailed, KindChampionAnswered, KindTried}
+
 // AppendRosterEvent appends the record of one event: a JSON array of it.
 func AppendRosterEvent(dst []byte, seq int64, e RosterEvent) ([]byte, error) {
 	data, err := json.Marshal(e)
@@ -61,7 +64,8 @@ func AppendRosterEvent(dst []byte, seq int64, e RosterEvent) ([]byte, error) {
 	return append(dst, record...), err
 }
 
-// DecodeRosterEvents reads one record of a machine's log.
+// DecodeRosterEvents reads one record of a machine's log. It returns a [NewerError] for an event of a kind that this
+// version does not know: who takes part would be told wrongly without it.
 func DecodeRosterEvents(record []byte) ([]RosterEvent, error) {
 	raw, err := DecodeRaw(record)
 	if err != nil {
@@ -69,6 +73,9 @@ func DecodeRosterEvents(record []byte) ([]RosterEvent, error) {
 	}
 	events := make([]RosterEvent, len(raw))
 	for i, r := range raw {
+		if !slices.Contains(rosterKinds, r.Kind) {
+			return nil, &NewerError{Has: fmt.Sprintf("event %d is of the kind %q", r.Seq, r.Kind)}
+		}
 		e := &events[i]
 		err := json.Unmarshal(r.Data, e)
 		switch e.At, e.Kind = r.At, r.Kind; {

@@ -80,6 +80,32 @@ func TestUnknownForm(t *testing.T) {
 	}
 }
 
+// TestNewerRoster: what a newer version has recorded of the specialists of a machine is told as that, by whoever would
+// decide by them and by a check.
+func TestNewerRoster(t *testing.T) {
+	a := newStore(t)
+	var at int64
+	a.with(func(_ *runner.Runner, s *store.SQLite) {
+		roster, err := s.Roster(a.ctx, "small")
+		a.ok(err)
+		at = roster.Sequence + 1
+		a.ok(s.Register(a.ctx, "small", roster.Sequence, session.RosterEvent{Kind: "specialist_praised", ID: "x"}))
+	})
+	want := fmt.Sprintf(`event %d is of the kind "specialist_praised", which a newer version of dialai has written; update the program`, at)
+	a.with(func(r *runner.Runner, s *store.SQLite) {
+		for what, err := range map[string]error{"the roster": second(s.Roster(a.ctx, "small")), "a step": second(r.Step(a.ctx, a.ids[0]))} {
+			if newer, ok := errors.AsType[*session.NewerError](err); !ok || newer.Error() != "the log of machine small: "+want {
+				t.Errorf("%s says %v, want %s", what, err, want)
+			}
+		}
+	})
+	if d := a.verify().Difference; d == nil || d.Kind != "newer" || d.Stream != "small" || d.Seq != at || d.What != want {
+		t.Errorf("a check says %+v, want %s", d, want)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
 // query reads one value.
 func (a *aStore) query(query string, into ...any) {
 	a.Helper()

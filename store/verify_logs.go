@@ -123,6 +123,8 @@ func (a *audit) readRosters(ctx context.Context) error {
 			bad.What = "it does not follow from the record before: one was removed or altered"
 		case string(hash) != string(want[:]):
 			bad.What = "the hash of its record is wrong: the record was altered"
+		case errors.As(err, new(*session.NewerError)):
+			bad.Kind, bad.What = inNewer, err.Error()
 		case err != nil:
 			bad.What = err.Error()
 		}

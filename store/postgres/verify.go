@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -171,6 +172,8 @@ func (a *audit) checkRosters(ctx context.Context) error {
 			a.differs(inRoster, name, first, "it does not follow from the record before: one was removed")
 		case string(hash) != string(want[:]):
 			a.differs(inRoster, name, first, "the hash of its record is wrong: the record, or one before it, was altered")
+		case errors.As(err, new(*session.NewerError)):
+			a.differs(inNewer, name, first, "%v", err)
 		case err != nil:
 			a.differs(inRoster, name, first, "%v", err)
 		}

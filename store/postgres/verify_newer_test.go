@@ -59,3 +59,22 @@ func TestVerifyUnknownForm(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifyNewerRoster: as of a store in a file, what a newer version has recorded of specialists is told as that.
+func TestVerifyNewerRoster(t *testing.T) {
+	address := pgtest.Database(t)
+	s := open(t, address, postgres.Options{})
+	begin(t, parse(t), s)
+	if err := s.Register(t.Context(), "looping", 0, session.RosterEvent{Kind: "specialist_praised", ID: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `event 1 is of the kind "specialist_praised", which a newer version of dialai has written; update the program`
+	_, err := open(t, address, postgres.Options{}).Roster(t.Context(), "looping")
+	if newer, ok := errors.AsType[*session.NewerError](err); !ok || newer.Error() != "the log of machine looping: "+want {
+		t.Errorf("the roster says %v", err)
+	}
+	report, err := s.Verify(t.Context(), session.NewPrograms(), nil)
+	if d := report.Difference; err != nil || d == nil || d.Kind != "newer" || d.Stream != "looping" || d.Seq != 1 || d.What != want {
+		t.Errorf("a check says %+v (%v)", d, err)
+	}
+}

@@ -145,7 +145,7 @@ func Roster(machineName string, records iter.Seq2[session.StoredRecord, error]) 
 		}
 		events, err := session.DecodeRosterEvents(r.Events)
 		if err != nil {
-			return nil, damaged(err.Error())
+			return nil, session.Corrupt("the log of machine "+machineName, err)
 		}
 		for _, e := range events {
 			roster = roster.With(e)
