@@ -260,7 +260,22 @@ func (s *Server) Kill() {
 	}
 }
 
-// Restart starts a server again that was killed, at the same address.
+// Stop ends the server as an operator does who restarts it (pg_ctl -m fast): what is underway is rolled back, and
+// connections are ended. It must not be one that DIALAI_TEST_POSTGRES names.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if err := s.process.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.ended:
+		s.process = nil
+	case <-time.After(startWithin):
+		t.Fatalf("the server does not end:\n%s", s.output)
+	}
+}
+
+// Restart starts a server again that was ended, at the same address.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	for until := time.Now().Add(startWithin); ; time.Sleep(10 * time.Millisecond) {

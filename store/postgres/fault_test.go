@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +38,12 @@ func all(t *testing.T, writers []*writer, times int) {
 		})
 	}
 	wg.Wait()
+}
+
+// faults returns how many faults a test makes: DIALAI_FAULTS times as many as it does by itself.
+func faults(n int) int {
+	times, _ := strconv.Atoi(os.Getenv("DIALAI_FAULTS"))
+	return n * max(1, times)
 }
 
 // TestCut cuts connections anywhere in a commit: whatever was acknowledged is in the log, once, and
@@ -76,7 +84,7 @@ func TestCut(t *testing.T) {
 			}
 		}
 	})
-	all(t, writers, 60)
+	all(t, writers, faults(60))
 	wg.Wait()
 	for _, w := range writers {
 		w.check(t, direct)
@@ -95,8 +103,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestCrash kills the server again and again: it loses nothing that was acknowledged, and writers go on
-// when it is back.
+// TestCrash kills the server again and again, or restarts it, which ends all that is underway: it loses nothing that was
+// acknowledged, and writers go on when it is back.
 func TestCrash(t *testing.T) {
 	server := pgtest.Start(t, true)
 	address := server.Database(t)
@@ -108,9 +116,9 @@ func TestCrash(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		all(t, writers, 40)
+		all(t, writers, faults(40))
 	}()
-	for range 3 {
+	for n := range faults(4) {
 		before := ask[int64](t, address, `SELECT last_value FROM place`)
 		wait(t, "a commit", func() bool {
 			select {
@@ -120,12 +128,40 @@ func TestCrash(t *testing.T) {
 				return ask[int64](t, address, `SELECT last_value FROM place`) > before+10
 			}
 		})
-		server.Kill()
+		if n%2 == 0 {
+			server.Kill()
+		} else {
+			server.Stop(t)
+		}
 		server.Restart(t)
 	}
 	<-done
 	for _, w := range writers {
 		w.check(t, s)
+	}
+}
+
+// TestSlowCommits: where a commit takes 200 ms, those of 64 sessions are made together.
+func TestSlowCommits(t *testing.T) {
+	address := pgtest.Database(t)
+	direct, m := open(t, address, postgres.Options{}), parse(t)
+	p, through := between(t, address, 1)
+	slow := open(t, through, postgres.Options{})
+	var writers []*writer
+	for range 64 {
+		w := begin(t, m, direct)
+		w.store = slow
+		writers = append(writers, w)
+	}
+	all(t, writers, 1) // so that nothing is looked up
+	p.slow.Store(int64(200 * time.Millisecond))
+	p.answers.Store(0)
+	all(t, writers, 3)
+	for _, w := range writers {
+		w.check(t, direct)
+	}
+	if n := p.answers.Load(); n < 3 || n > 16 {
+		t.Errorf("for 3 changes of each of 64 sessions the server was asked %d times", n)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A proxy stands between a store and its server, and cuts connections.
@@ -24,6 +25,9 @@ type proxy struct {
 	silent atomic.Bool  // what the server says is kept back
 	deaf   atomic.Bool  // so is what it is told
 	done   atomic.Int64 // so many more commits are done, and their connections cut before anybody is told
+
+	slow    atomic.Int64 // how long each answer takes, in nanoseconds
+	answers atomic.Int64 // that were passed on
 }
 
 // between returns a proxy before the server of an address, and the address of the server through it.
@@ -99,6 +103,10 @@ func (p *proxy) pass(client net.Conn) {
 			if held == &p.silent && strings.Contains(string(buffer[:max(0, n)]), "COMMIT\x00") && p.done.Add(-1) >= 0 {
 				ended <- true
 				return
+			}
+			if held == &p.silent && strings.Contains(string(buffer[:max(0, n)]), "Z\x00\x00\x00\x05I") { // ready for the next query
+				time.Sleep(time.Duration(p.slow.Load()))
+				p.answers.Add(1)
 			}
 			if !held.Load() {
 				_, werr := to.Write(buffer[:n])

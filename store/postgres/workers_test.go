@@ -14,7 +14,6 @@ import (
 	"os"
 	cmd "os/exec"
 	"os/signal"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -159,10 +158,7 @@ func (w *workers) start() *process {
 // was acknowledged is lost, each round has one decision, and each service one answer to each question under
 // one key, however often it was asked. In the end all sessions have ended, and nobody holds any.
 func TestWorkers(t *testing.T) {
-	kills, sessions := 6, 200
-	if n, _ := strconv.Atoi(os.Getenv("DIALAI_FAULTS")); n > 1 {
-		kills *= n
-	}
+	kills, sessions := faults(6), 200
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
