@@ -23,7 +23,7 @@ import (
 // lesson; Plus leaves it to whoever has the lessons.
 
 // Format is the number of the way in which tallies are written and counted.
-const Format = 1
+const Format = 2
 
 // A Tally is what decisions of one machine come to. The zero Tally is of none.
 type Tally struct {
@@ -176,7 +176,7 @@ func (t *Tally) Learn(x *trust.Lesson, decided bool) {
 	if o := x.Outcome; o != nil {
 		s := t.State(o.State)
 		s.Audits.Add(o)
-		if o.Source == trust.Audited && !decided {
+		if o.Source == trust.Audited && !decided && x.Second == nil { // else who looked first has decided
 			s.Beside++
 		}
 	}
