@@ -128,6 +128,7 @@ func TestPanicWhileReading(t *testing.T) {
 		b.stepTo(s, runner.TickHuman)
 	}
 	f.fail("Load", sick.ID, 1000)
+	f.Store = forgetful{f.Store} // so that each is loaded
 	items, _, err := b.r.Inbox(b.ctx, session.ListQuery{}, "")
 	var p *runner.PanicError
 	if !errors.As(err, &p) || len(items) != 1 || items[0].SessionID != well.ID.String() {

@@ -240,7 +240,7 @@ func TestSwitchedBy(t *testing.T) {
 	if len(got) != 3 || !reflect.DeepEqual(got[0].Actor, &ann) || got[0].Kind != session.KindDisabled || got[0].Reason != "broken" || got[1].Reason != "" || !reflect.DeepEqual(got[1].Actor, &ann) || got[1].Kind != session.KindEnabled || got[2].Actor != nil {
 		t.Errorf("%+v", got)
 	}
-	old := `[{"seq":1,"at":"2026-01-02T03:04:05.000Z","kind":"disabled","data":{"specialistId":"a"}}]`
+	old := `[{"seq":1,"at":"2026-01-02T03:04:05.000Z","kind":"specialist_disabled","data":{"specialistId":"a"}}]`
 	events, err := session.DecodeRosterEvents([]byte(old))
 	b.ok(err)
 	again, err := session.AppendRosterEvent(nil, 1, events[0])
