@@ -55,6 +55,7 @@ func BenchmarkOutcomes(b *testing.B) {
 				l := trust.New()
 				for _, o := range list {
 					_ = l.Add(o)
+					l.MakeFits()
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*total), "µs/outcome")
@@ -77,6 +78,7 @@ func BenchmarkAddUnruled(b *testing.B) {
 		if err := l.AddUnruled(*trust.UnruledOf(fmt.Sprint(i), "desk", q.State, q.Options, o.Proposals)); err != nil {
 			b.Fatal(err)
 		}
+		l.MakeFits()
 	}
 	for i := range trust.UnruledWindow {
 		enter(i)
@@ -88,7 +90,8 @@ func BenchmarkAddUnruled(b *testing.B) {
 }
 
 // BenchmarkRefitUnruled fits O and D anew where the window is full and 500 outcomes are known:
-// what one in 200 rounds without a human's word costs whoever reads the ledger next.
+// what one in 200 rounds without a human's word costs whoever makes the fit: the next to judge the
+// machine, unless somebody was idle before.
 func BenchmarkRefitUnruled(b *testing.B) {
 	for _, panel := range []int{5, 15} {
 		b.Run(fmt.Sprint(panel), func(b *testing.B) {
@@ -117,6 +120,7 @@ func BenchmarkRefitUnruled(b *testing.B) {
 				}
 				b.StartTimer()
 				enter(l.AddUnruled)
+				l.MakeFits()
 			}
 		})
 	}

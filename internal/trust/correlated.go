@@ -20,7 +20,7 @@ type Correlation struct {
 // Correlated returns what the discounts of a judgement of q are made of, by
 // specialist: a discount is 1 / (1 + the sum of Rho), less where one is a copy (copies.go).
 func (l *Ledger) Correlated(q Question) []Correlation {
-	b := l.open(&q)
+	b := l.openIn(l.pools[q.Machine], nil, &q)
 	if b.pool == nil {
 		return nil
 	}

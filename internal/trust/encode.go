@@ -99,7 +99,14 @@ func (m *pool) code(c *wire.Coder, units int) {
 		wire.Shared(c, p, func(p *past) { p.code(c) })
 		c.Check(*p != nil && (*p).within(m, units), "an outcome names what its ledger does not know")
 	})
-	m.fit.code(c)
+	if c.Reading() {
+		var f fit
+		f.code(c)
+		m.outcomes = fitted(f)
+		m.fit = m.outcomes
+	} else {
+		m.fit.read().code(c)
+	}
 	wire.TextMap(c, &m.risk, func(e **riskEpoch) { wire.Pointer(c, e, func(e *riskEpoch) { e.code(c) }) })
 	wire.TextMap(c, &m.adopted, func(e **riskEpoch) { wire.Pointer(c, e, func(e *riskEpoch) { e.code(c) }) })
 }

@@ -48,10 +48,14 @@ func (m *pool) codeUnruled(c *wire.Coder) {
 		c.Check(*r != nil, "there is no round")
 	})
 	c.Check(m.unruled.seen > 0 && int64(len(m.unruled.rounds)) <= min(m.unruled.seen, UnruledWindow), "there are more rounds than ever")
-	wire.Pointer(c, &m.fit.unruled, func(u *unruledFit) { u.code(c) })
+	f := *m.fit.read()
+	wire.Pointer(c, &f.unruled, func(u *unruledFit) { u.code(c) })
 	for e := iO; e < experts; e++ {
-		c.Float(&m.fit.g[e])
-		c.Float(&m.fit.loss[e])
+		c.Float(&f.g[e])
+		c.Float(&f.loss[e])
+	}
+	if c.Reading() {
+		m.fit = fitted(f)
 	}
 }
 

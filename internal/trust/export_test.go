@@ -92,7 +92,7 @@ func (l *Ledger) Gradient(machine string) float64 {
 		b.score()
 		rows[j] = newStackRow(&b, o)
 	}
-	fitted, _ := fitStack(m, rows, m.fit.g[iL4])
+	fitted, _ := fitStack(m, rows, m.fit.read().g[iL4])
 	size := len(m.list)
 	x := append([]float64{}, fitted.z...)
 	for _, s := range fitted.bias {
@@ -105,7 +105,7 @@ func (l *Ledger) Gradient(machine string) float64 {
 
 // Weights returns the weights of the experts of a machine.
 func (l *Ledger) Weights(machine string) [experts]float64 {
-	return l.pools[machine].fit.shares(ExpertV | ExpertL4 | ExpertL16 | ExpertC | ExpertW | ExpertS)
+	return l.pools[machine].fit.read().shares(ExpertV | ExpertL4 | ExpertL16 | ExpertC | ExpertW | ExpertS)
 }
 
 // An Epoch is the live test of a promise, without a ledger around it.
@@ -123,19 +123,20 @@ func (e Epoch) Pair(p exact.Billionths, right bool) exact.Billionths {
 // Losses returns the loss of each expert on each outcome of a machine, and those by
 // which they are weighed.
 func (l *Ledger) Losses(machine string) (each [experts][]float64, weighed [experts]float64) {
-	m := l.pools[machine]
 	l.Refit(machine)
+	m := l.pools[machine]
+	f := m.fit.read()
 	rows, b := make([]stackRow, len(m.window)), ballot{pool: m, bar: m.pairs.bar()}
 	for j, o := range m.window {
 		b.reopen(l, o)
 		b.score()
 		rows[j] = newStackRow(&b, o)
 		for e := range iS {
-			each[e] = append(each[e], logLoss(b.scores[e], m.fit.g[e], o.truth))
+			each[e] = append(each[e], logLoss(b.scores[e], f.g[e], o.truth))
 		}
 	}
-	_, each[iS] = fitStack(m, rows, m.fit.g[iL4])
-	return each, m.fit.loss
+	_, each[iS] = fitStack(m, rows, f.g[iL4])
+	return each, f.loss
 }
 
 // Shortest returns how many a wave asks at the least, as it is worked out and by trying
@@ -189,6 +190,26 @@ func (l *Ledger) UnruledRounds(machine string) (list []string) {
 		for _, r := range m.unruled.rounds {
 			list = append(list, r.round)
 		}
+	}
+	return list
+}
+
+// MakeFits makes all fits that are due.
+func (l *Ledger) MakeFits() {
+	for _, m := range l.pools {
+		m.fit.read()
+	}
+}
+
+// DueFits returns the machines whose fit is due and not made.
+func (l *Ledger) DueFits() (list []string) {
+	for _, name := range l.Machines() {
+		x := l.pools[name].fit
+		x.mu.Lock()
+		if x.from != nil {
+			list = append(list, name)
+		}
+		x.mu.Unlock()
 	}
 	return list
 }

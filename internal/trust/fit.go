@@ -88,9 +88,9 @@ func (m *pool) dueForRefit() bool {
 // losses are those of one outcome, left out, by expert and temperature.
 type losses [iS][len(grid)]float64
 
-// refit fits the temperatures, and the stacking expert where there is enough to
+// fitOutcomes fits the temperatures, and the stacking expert where there is enough to
 // learn from, by leave-one-out loss over the window.
-func (m *pool) refit(l *Ledger) {
+func (m *pool) fitOutcomes(l *Ledger) fit {
 	f := fit{n: m.n, scored: len(m.window)}
 	f.g[iS] = 1
 	each := make([]losses, len(m.window))
@@ -114,8 +114,7 @@ func (m *pool) refit(l *Ledger) {
 		f.stack, stacked = fitStack(m, rows, f.g[iL4])
 		f.loss[iS] = charged(stacked, plain, caution)
 	}
-	f.fitUnruled(l, m)
-	m.fit = f
+	return f
 }
 
 // settle chooses the temperatures of all experts but S, and with them their losses. It

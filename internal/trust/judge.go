@@ -70,11 +70,18 @@ func (p Policy) normal() Policy {
 }
 
 // open makes the ballot of a question.
-func (l *Ledger) open(q *Question) *ballot { return l.openIn(l.pools[q.Machine], q) }
+func (l *Ledger) open(q *Question) *ballot {
+	m, f := l.pools[q.Machine], (*fit)(nil)
+	if m != nil {
+		f = m.fit.judge()
+	}
+	return l.openIn(m, f, q)
+}
 
-// openIn is open where the pool of the machine is known, nil if there is none.
-func (l *Ledger) openIn(m *pool, q *Question) *ballot {
-	b := &ballot{pool: m, k: len(q.Options), truth: -1, classes: make([]int32, len(q.Options))}
+// openIn is open where the pool of the machine is known, nil if there is none, and the fit, nil if
+// the ballot is not to be mixed.
+func (l *Ledger) openIn(m *pool, f *fit, q *Question) *ballot {
+	b := &ballot{pool: m, fitted: f, k: len(q.Options), truth: -1, classes: make([]int32, len(q.Options))}
 	b.state = b.pool.state(q.State)
 	if b.pool != nil {
 		b.bar = b.pool.pairs.bar()
@@ -285,10 +292,10 @@ func (b *ballot) scoresOf(e int) []float64 {
 
 // fit returns the fit in force.
 func (b *ballot) fit() fit {
-	if b.pool == nil {
+	if b.fitted == nil {
 		return initialFit()
 	}
-	return b.pool.fit
+	return *b.fitted
 }
 
 // place returns the index of the ballot's state, -1 if it is unknown.

@@ -55,7 +55,7 @@ func (l *Ledger) Clone() *Ledger {
 // Add counts an outcome. It returns an error wrapping [ErrOutcome], and changes
 // nothing, if [Outcome.Check] refuses it. Temperatures and weights of the experts
 // are fitted again after each of a machine's first ten outcomes, and then
-// whenever their number has grown by a fifth.
+// whenever their number has grown by a fifth; the fit is made when it is needed (fitting.go).
 func (l *Ledger) Add(o Outcome) error {
 	if err := o.Check(); err != nil {
 		return err

@@ -22,19 +22,20 @@ const Window = 2000
 
 // A pool is what a ledger knows of one machine.
 type pool struct {
-	owner   *owner
-	n       int64 // outcomes
-	crowd   crowd // of everybody but humans
-	states  []*stateCounts
-	stateOf map[string]int32
-	list    []member
-	members map[int32]int32 // index into list by unit
-	pairs   pairs
-	window  []*past // the latest Window outcomes
-	fit     fit
-	unruled unruled
-	risk    map[string]*riskEpoch // by scope: a state, or "" for the machine
-	adopted map[string]*riskEpoch // by scope: of policies that are not in force yet
+	owner    *owner
+	n        int64 // outcomes
+	crowd    crowd // of everybody but humans
+	states   []*stateCounts
+	stateOf  map[string]int32
+	list     []member
+	members  map[int32]int32 // index into list by unit
+	pairs    pairs
+	window   []*past  // the latest Window outcomes
+	fit      *fitting // by which the machine is judged
+	outcomes *fitting // the same, before O and D were fitted anew
+	unruled  unruled
+	risk     map[string]*riskEpoch // by scope: a state, or "" for the machine
+	adopted  map[string]*riskEpoch // by scope: of policies that are not in force yet
 }
 
 // A member is one unit in one machine.
@@ -68,9 +69,10 @@ type cell struct {
 }
 
 func newPool(o *owner) *pool {
+	first := fitted(initialFit())
 	return &pool{
 		owner: o, stateOf: map[string]int32{}, members: map[int32]int32{}, risk: map[string]*riskEpoch{}, adopted: map[string]*riskEpoch{},
-		fit: initialFit(), pairs: pairs{groups: map[string]group{}},
+		fit: first, outcomes: first, pairs: pairs{groups: map[string]group{}},
 	}
 }
 

@@ -86,7 +86,8 @@ func (l *Ledger) Savings(machine string, policy Policy, tau exact.Billionths) Sa
 		return s
 	}
 	policy = policy.normal()
-	r := replay{l: l, m: m, tau: tau, mix: newMixture(m.fit, policy.Experts, nil)}
+	f := m.fit.judge()
+	r := replay{l: l, m: m, fit: f, tau: tau, mix: newMixture(*f, policy.Experts, nil)}
 	for i := len(m.window) - 1; i >= 0 && s.Rounds < ReplayRounds; i-- {
 		if o := m.window[i]; o.stands > 0 && len(o.votes) > 0 {
 			s.Rounds++
@@ -104,6 +105,7 @@ func (l *Ledger) Savings(machine string, policy Policy, tau exact.Billionths) Sa
 type replay struct {
 	l         *Ledger
 	m         *pool
+	fit       *fit
 	mix       mixture
 	tau       exact.Billionths
 	weight    float64 // rounds that those replayed stand for
@@ -120,7 +122,7 @@ func (e *expense) into(weight float64, accuracy *exact.Billionths, votes *int64,
 
 // reopen returns the ballot of a past round, scored.
 func (r *replay) reopen(o *past) *ballot {
-	b := &ballot{pool: r.m, bar: r.m.pairs.bar()}
+	b := &ballot{pool: r.m, fitted: r.fit, bar: r.m.pairs.bar()}
 	b.reopen(r.l, o)
 	b.score()
 	return b

@@ -98,6 +98,7 @@ type voter struct {
 // A ballot is a round to be scored. Voters are sorted by id.
 type ballot struct {
 	pool    *pool // nil if the machine is unknown
+	fitted  *fit  // nil if the machine is unknown, or the ballot is not to be mixed
 	state   *stateCounts
 	k       int     // options
 	classes []int32 // by option, the class in the state, -1 if unknown

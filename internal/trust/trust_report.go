@@ -34,7 +34,7 @@ func (b *ballot) report(l *Ledger, j *Judgement, q *Question) {
 // say of it without the others. There has to be one, and an option that it names.
 func (l *Ledger) Word(q Question) VoteShare {
 	q.Votes = q.Votes[:1]
-	b := l.open(&q)
+	b := l.openIn(l.pools[q.Machine], nil, &q)
 	b.score()
 	return b.voters[0].share(l, &q)
 }

@@ -112,7 +112,7 @@ func (l *Ledger) AddUnruled(u Unruled) error {
 		return err
 	}
 	if m := l.pools[u.Machine]; m.dueForUnruled() {
-		m.fit.fitUnruled(l, m)
+		m.refitUnruled(l)
 	}
 	return nil
 }
@@ -149,9 +149,6 @@ func (w *unruled) drop(round string) {
 // dueForUnruled reports whether so many rounds have come since the fit that it is to be made
 // again. Without an outcome there is nothing to weigh experts by.
 func (m *pool) dueForUnruled() bool {
-	last := int64(0)
-	if m.fit.unruled != nil {
-		last = m.fit.unruled.seen
-	}
+	last := m.fit.seen
 	return m.n > 0 && (m.unruled.seen*5 >= last*6 || m.unruled.seen-last >= UnruledWindow/5)
 }

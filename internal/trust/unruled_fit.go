@@ -100,7 +100,7 @@ type emVote struct {
 // fitUnruled fits O and D to what the pool knows now.
 func (f *fit) fitUnruled(l *Ledger, m *pool) {
 	f.unruled, f.g[iO], f.g[iD], f.loss[iO], f.loss[iD] = nil, 0, 0, 0, 0
-	if len(m.unruled.rounds) == 0 || len(m.window) == 0 {
+	if !m.hasUnruled() {
 		return
 	}
 	x := newEM(l, m, f)
@@ -147,7 +147,7 @@ func newEM(l *Ledger, m *pool, f *fit) *em {
 		x.plain = append(x.plain, logLoss(b.scores[iV], f.g[iV], o.truth))
 	}
 	for _, r := range m.unruled.rounds {
-		b := l.openIn(m, &Question{State: r.state, Options: r.options, Votes: r.votes})
+		b := l.openIn(m, nil, &Question{State: r.state, Options: r.options, Votes: r.votes})
 		b.score()
 		x.rounds = append(x.rounds, x.row(b, m, r.state, r.options, -1))
 	}

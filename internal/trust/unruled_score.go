@@ -8,10 +8,10 @@ import "math"
 // seat notes what the fit expects of the state of a ballot, whose options have these names.
 func (b *ballot) seat(state string, names func(t int) string) {
 	b.soft, b.seats = nil, nil
-	if b.pool == nil || b.pool.fit.unruled == nil {
+	if b.fitted == nil || b.fitted.unruled == nil {
 		return
 	}
-	if b.soft = b.pool.fit.unruled.states[state]; b.soft == nil {
+	if b.soft = b.fitted.unruled.states[state]; b.soft == nil {
 		return
 	}
 	b.softName = state
@@ -33,10 +33,10 @@ func (s *softState) class(name string) int {
 
 // expected returns what the fit expects of a voter, nil if that is nothing.
 func (b *ballot) expected(v *voter) *softVoter {
-	if b.pool == nil || b.pool.fit.unruled == nil || v.human > 0 {
+	if b.fitted == nil || b.fitted.unruled == nil || v.human > 0 {
 		return nil
 	}
-	return b.pool.fit.unruled.voters[v.unitKey()]
+	return b.fitted.unruled.voters[v.unitKey()]
 }
 
 func (v *voter) unitKey() unitKey { return unitKey{v.id, v.version} }
