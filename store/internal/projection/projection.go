@@ -118,20 +118,16 @@ func Follow(events []session.Event) (f Following) {
 		case *session.Executed:
 			f.Decides = true
 		case *session.Learned:
-			if d.Unruled != nil { // no human's decision: it teaches the ledger alone
-				f.Lesson = &trust.Lesson{Unruled: d.Unruled}
-				continue
+			if d.Unruled == nil { // or it is no human's decision, and teaches the ledger alone
+				f.Learned = d
 			}
-			f.Learned = d
-			if d.Outcome != nil || d.Second != nil {
-				f.Lesson = &trust.Lesson{Outcome: d.Outcome, Second: d.Second}
+			if lesson := session.LessonOf(d); lesson != nil {
+				f.Lesson = lesson
 			}
-		case *session.Reviewed:
-			f.Lesson = d.Lesson
 		case *session.Retracted:
-			f.Retracted, f.Lesson = d, d.Lesson
-		case *session.Adopted:
-			f.Lesson = d.Lesson
+			f.Retracted, f.Lesson = d, session.LessonOf(d)
+		case *session.Reviewed, *session.Adopted:
+			f.Lesson = session.LessonOf(d)
 		}
 	}
 	return f
