@@ -33,8 +33,9 @@ import (
 // and that by which an archive is erased in, and those by which what a server remembers is copied;
 // and a suite of stores whose processes are killed;
 // and those by which a session says who carries it on;
-// and those by which sessions are listed by since when they wait, and many are loaded at once.
-const maxNames = 1420
+// and those by which sessions are listed by since when they wait, and many are loaded at once;
+// and that by which an event says what it teaches, to be read ahead.
+const maxNames = 1421
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{

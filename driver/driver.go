@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type Driver struct {
 	tenants  []*tenant
 	queue    queue
 	busy     int
+	ahead    ahead
 	wakes    wakes
 	known    *lru.Cache[name, int64] // up to which event this process knows a session
 	undriven *lru.Cache[name, int64] // sessions that were for another driver, or for none, as of an event
@@ -141,7 +143,12 @@ func (d *Driver) Observer(tenant string) func(session.Change) {
 		defer d.mu.Unlock()
 		s := c.After
 		d.known.Put(name{tenant, s.ID}, s.Sequence)
-		if t := d.tenant(tenant); t != nil && t.pool != nil {
+		t := d.tenant(tenant)
+		if t != nil && slices.ContainsFunc(c.Events, teaches) {
+			t.learned = true
+			d.nudge()
+		}
+		if t != nil && t.pool != nil {
 			if j := t.jobs[s.ID]; j != nil {
 				j.sequence = max(j.sequence, s.Sequence)
 			}
@@ -395,6 +402,7 @@ func (d *Driver) dispatch(ctx context.Context) {
 	for d.busy < d.config.Workers {
 		j := d.next()
 		if j == nil {
+			d.readAhead(ctx)
 			return
 		}
 		if j.lease != nil && j.lease.lost {
@@ -555,7 +563,7 @@ func (d *Driver) drain(interrupt func()) {
 			t.pool.drain()
 		}
 	}
-	for d.busy > 0 {
+	for d.busy > 0 || d.ahead.busy {
 		d.mu.Unlock()
 		<-d.wake
 		d.mu.Lock()

@@ -25,6 +25,7 @@ type (
 		ready   turns[*line]
 		waiting int   // sessions in the lines
 		held    bool  // this process drives it
+		learned bool  // something was, and nobody has read ahead since
 		pool    *pool // nil unless the store hands the sessions out
 	}
 

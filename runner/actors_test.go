@@ -376,7 +376,7 @@ func TestEveryActHasItsActor(t *testing.T) {
 	}
 	for _, name := range []string{ // what the engine does, or only reads
 		"Step", "StepApart", "StepOn", "Called", "Run", "Tick", "Advance", "Ask", "Waits", "StopAtLimit", "StopAtTime", "Meet", "Close", "Watch", "Fold", "SessionDecisions", "Due", "Store", "Now", "Session", "Sessions", "Inbox", "Reviews", "Question", "Asks", "Evaluate", "Past", "Weights", "Outcome",
-		"Ledger", "QuotaHeld", "QuotaUsed", "Adopters", "Humans", "HumansIn", "Deciding", "Newest", "Decisions", "TrustHistory", "Calibration", "NewestDecisions", "Tally", "SelectChampion", "WithheldRounds"} {
+		"Ledger", "ReadAhead", "QuotaHeld", "QuotaUsed", "Adopters", "Humans", "HumansIn", "Deciding", "Newest", "Decisions", "TrustHistory", "Calibration", "NewestDecisions", "Tally", "SelectChampion", "WithheldRounds"} {
 		told[name] = true
 	}
 	for _, act := range acts {

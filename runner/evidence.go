@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/internal/planning"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
 )
 
 // What the arbiter bayes decides by. The ledger of the store's outcomes says what
@@ -18,6 +19,15 @@ import (
 func (r *Runner) Ledger(ctx context.Context) (*trust.Ledger, error) {
 	l, _, err := r.lessons.Read(ctx, r.store)
 	return l, err
+}
+
+// ReadAhead reads what the store has learned since somebody last asked, and prepares what the next
+// decisions by the arbiter bayes are made by, so that they need not wait for that: whoever drives
+// sessions calls it when something was learned and it has nothing else to do. It changes no
+// decision. Where nobody has asked yet it does nothing. An error of the store comes again where
+// it matters.
+func (r *Runner) ReadAhead(ctx context.Context) error {
+	return r.contain(specialist.SessionID{}, func() error { return r.lessons.ReadAhead(ctx, r.store) })
 }
 
 // TrustHistory calls look with what everybody's word has counted for so far, over all machines

@@ -229,7 +229,7 @@ type request struct {
 }
 
 // gatherRemote records all asks in one commit, sends those that are not left to others, and
-// asks the local functions meanwhile.
+// asks the local functions meanwhile. Where bayes decides, what it will decide by is made ready meanwhile, too.
 func (w *engine) gatherRemote(ctx context.Context, ask []*planning.Member) (roundInput, error) {
 	requests, err := w.recordAsks(ctx, ask)
 	if err != nil {
@@ -259,6 +259,9 @@ func (w *engine) gatherRemote(ctx context.Context, ask []*planning.Member) (roun
 		}
 	}
 	w.flight.local = len(w.responses) > 0
+	if w.here.Arbiter != nil && w.here.Arbiter.ByBayes() {
+		_ = w.r.lessons.ReadAhead(ctx, w.r.store) // the decision, when they have answered, says what fails
+	}
 	return seenSent, nil
 }
 

@@ -23,7 +23,8 @@ import (
 // again.
 
 // A PanicError says that the work on one session came to a panic. Whoever sees one
-// from Step, Run or Tick knows that it could not be recorded on the session.
+// from Step, Run or Tick knows that it could not be recorded on the session. One of [Runner.ReadAhead]
+// is of no session: its Session is zero.
 type PanicError struct {
 	Session specialist.SessionID
 	Value   string // what the panic said; not what looks like a secret
@@ -31,6 +32,9 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string {
+	if e.Session == (specialist.SessionID{}) {
+		return "panic: " + e.Value
+	}
 	return fmt.Sprintf("session %s: panic: %s", e.Session, e.Value)
 }
 

@@ -26,13 +26,48 @@ func New() *Follower { return &Follower{proven: map[stateKey]*proven{}} }
 // Read returns the ledger with every lesson whose commit returned before the call, and
 // the place of the newest. Where it fails, what it has read so far need not be read again.
 func (f *Follower) Read(ctx context.Context, s session.TrustStore) (*trust.Ledger, int64, error) {
+	now, err := f.newest(ctx, s)
+	if keeper, ok := s.(session.LedgerKeeper); ok && now.due != nil && session.Replaced(s) == now.replaced {
+		_ = keeper.KeepLedger(ctx, now.due.Snapshot()) // without it the next process folds more
+	}
+	return now.ledger, now.place, err
+}
+
+// ReadAhead reads the lessons that have come, and makes the fits that the next judgements by them
+// need (see [trust.Ledger.Prepare]), for whoever has nothing else to do: the next decision then waits for
+// neither, and is none other. It does nothing before the first call of Read.
+func (f *Follower) ReadAhead(ctx context.Context, s session.TrustStore) error {
+	f.mu.Lock()
+	begun := f.now != nil
+	f.mu.Unlock()
+	if !begun {
+		return nil
+	}
+	ledger, _, err := f.Read(ctx, s)
+	if err != nil {
+		return err
+	}
+	ledger.Prepare()
+	return nil
+}
+
+// A reading is what a store has taught.
+type reading struct {
+	ledger   *trust.Ledger
+	place    int64
+	due      *Fold // of which a snapshot is to be kept; nil if of none is. Nobody else waits for that
+	replaced int64 // how often the store was
+}
+
+// newest reads the lessons that have come.
+func (f *Follower) newest(ctx context.Context, s session.TrustStore) (reading, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for {
 		f.begin(s)
-		ledger, place, err := f.read(ctx, s)
+		now, err := f.read(ctx, s)
 		if !f.outdated(s) {
-			return ledger, place, err
+			return now, err
 		}
 	}
 }
@@ -47,12 +82,11 @@ func (f *Follower) begin(s session.TrustStore) {
 	}
 }
 
-// read is Read of a store that is not replaced meanwhile. f.mu is held.
-func (f *Follower) read(ctx context.Context, s session.TrustStore) (*trust.Ledger, int64, error) {
+// read is newest of a store that is not replaced meanwhile. f.mu is held.
+func (f *Follower) read(ctx context.Context, s session.TrustStore) (now reading, err error) {
 	if f.now == nil {
 		f.now = resume(ctx, s)
 	}
-	var due *Fold
 	others := f.now.ledger // may be read by others
 	for lesson, err := range s.Lessons(ctx, f.now.place) {
 		if err == nil {
@@ -62,16 +96,14 @@ func (f *Follower) read(ctx context.Context, s session.TrustStore) (*trust.Ledge
 			err = f.now.Learn(lesson)
 		}
 		if err != nil {
-			return nil, 0, err
+			return reading{}, err
 		}
 		if f.now.Due() {
-			due = f.now.frozen()
+			now.due = f.now.frozen()
 		}
 	}
-	if keeper, ok := s.(session.LedgerKeeper); ok && due != nil && !f.outdated(s) {
-		_ = keeper.KeepLedger(ctx, due.Snapshot()) // without it the next process folds more
-	}
-	return f.now.ledger, f.now.place, nil
+	now.ledger, now.place, now.replaced = f.now.ledger, f.now.place, f.replaced
+	return now, nil
 }
 
 // A stateKey names a state of a machine.
