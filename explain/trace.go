@@ -198,6 +198,9 @@ func (t *tracer) close() {
 // missing says that there is no such round, and for a fork where its earlier ones are.
 func (t *tracer) missing(s *session.Session, text string) error {
 	hint := fmt.Sprintf("it has rounds 1 to %d", t.rounds)
+	if t.rounds == 1 {
+		hint = "it has round 1 alone"
+	}
 	if from := s.Options().ForkedFrom; from != nil {
 		hint = fmt.Sprintf("it goes on from round %d of session %s, which has the rounds up to there: dialai explain %s ROUND", from.Round, from.SessionID, from.SessionID)
 	}

@@ -275,12 +275,29 @@ func (t *teller) failures() {
 
 // rule says by what a verdict was reached: as it was recorded, or without its symbols.
 func (t *teller) rule(v *explain.Verdict) string {
-	j := v.Judgement
-	if t.verbose || j == nil || v.Code != string(trust.Decided) || j.Risk == nil || j.Best < 0 || len(j.Options) < 2 {
-		return Clean(v.Reasoning) + bracketed(t.codeText(v.Code))
+	if words := inWords(v); words != "" && !t.verbose {
+		return Clean(words)
 	}
-	return fmt.Sprintf("%s has probability %s, and %s is enough for at most %s errors with confidence %s",
-		Clean(j.Pick), share(j.P[j.Best]), share(j.Risk.Tau), share(j.Risk.Promise.MaxError), share(j.Risk.Promise.Confidence))
+	return Clean(v.Reasoning) + bracketed(t.codeText(v.Code))
+}
+
+// inWords says by what a promise had a choice decided, or a human asked; "" of all other verdicts.
+func inWords(v *explain.Verdict) string {
+	j := v.Judgement
+	if j == nil || j.Risk == nil || j.Best < 0 || len(j.Options) < 2 {
+		return ""
+	}
+	promise := fmt.Sprintf("for at most %s errors with confidence %s", share(j.Risk.Promise.MaxError), share(j.Risk.Promise.Confidence))
+	has := fmt.Sprintf("%s has probability %s, and ", j.Pick, share(j.P[j.Best]))
+	switch trust.Code(v.Code) {
+	case trust.Decided:
+		return has + share(j.Risk.Tau) + " is enough " + promise
+	case trust.BelowTau:
+		return has + share(j.Risk.Tau) + " is needed " + promise + ": a human decides"
+	case trust.RiskNotEstablished:
+		return has + "the record does not show yet which is enough " + promise + ": a human decides"
+	}
+	return ""
 }
 
 func (t *teller) verdict() {
@@ -392,9 +409,17 @@ func (t *teller) guards() {
 	}
 }
 
+// asked says why a human was asked: as it was recorded, or without its symbols.
+func (t *teller) asked(w *explain.Wait) string {
+	if v := t.e.Verdict; v != nil && !t.verbose && w.Code == v.Code && inWords(v) != "" {
+		return t.codeText(w.Code)
+	}
+	return Clean(w.Reason) + bracketed(t.codeText(w.Code))
+}
+
 func (t *teller) human() {
 	if w := t.e.Human; w != nil {
-		t.line("\nA human was asked: %s (%s)", Clean(w.Reason), Clean(w.Code))
+		t.line("\nA human was asked: %s", t.asked(w))
 		t.pending()
 	}
 	r := t.e.Ruling
