@@ -478,6 +478,6 @@ func (t *teller) reviews() {
 	}
 	for _, r := range t.e.Reviews {
 		same := Either(r.Transition == t.e.Executed, "the same", "another choice")
-		t.line("Review (%s) by %s, at %s: %s, %s. %s", Clean(r.Review), Clean(r.HumanID), r.At, Clean(r.Transition), same, Clean(r.Reasoning))
+		t.line("Review (%s) by %s, at %s: %s, %s.%s", Clean(r.Review), Clean(r.HumanID), r.At, Clean(r.Transition), same, When(r.Reasoning != "", " "+Clean(r.Reasoning)))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/report"
 )
 
 // TestPromisesInWords: what a verdict of bayes says of its promise is said in words, and with its symbols where
@@ -40,6 +41,33 @@ func TestPromisesInWords(t *testing.T) {
 			if text := "\nA human was asked: " + want[1] + "\n"; c.asks != "" && !strings.Contains(out.String(), text) {
 				t.Errorf("%s, verbose %t: it says\n%s\nwithout %q", c.code, verbose, out.String(), text)
 			}
+		}
+	}
+}
+
+// TestReviewsEndWhereTheyEnd: a review without a reason ends in its full stop.
+func TestReviewsEndWhereTheyEnd(t *testing.T) {
+	e := &explain.Explanation{Executed: "pay", Reviews: []explain.Review{{Review: "audit", HumanID: "ann", Transition: "pay"}, {Review: "audit", HumanID: "bob", Transition: "hold", Reasoning: "no receipt"}}}
+	var out strings.Builder
+	if err := (Style{}).Explanation(&out, e); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range []string{": pay, the same.\n", ": hold, another choice. no receipt\n"} {
+		if !strings.Contains(out.String(), end) {
+			t.Errorf("it says\n%s\nwithout %q", out.String(), end)
+		}
+	}
+}
+
+// TestRiskIsShort: shares that were measured have three digits in the text, not nine.
+func TestRiskIsShort(t *testing.T) {
+	p := report.PromiseStatus{RiskReport: trust.RiskReport{Promise: trust.Promise{MaxError: exact.One / 5, Confidence: exact.One * 9 / 10},
+		Audits: 31, Wrong: 3, Error: 96_774_194, ErrorBound: 202_958_202, HumanPairs: 7, HumanFloor: 74_179_900}}
+	var out strings.Builder
+	printPromise(&out, &p)
+	for _, line := range []string{"\nAudits:        3 wrong of 31: error 0.0968, at most 0.203 with confidence 0.9\n", "\nHuman floor:   0.0742, by 7 rounds with a second human\n"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("it says\n%s\nwithout %q", out.String(), line)
 		}
 	}
 }

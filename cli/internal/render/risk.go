@@ -54,7 +54,7 @@ func printPromise(out io.Writer, p *report.PromiseStatus) {
 	fmt.Fprintf(out, "Coverage:      %.0f %% (%d of %s without a human)\n", 100*p.Coverage, p.AIDecisions, Plural(p.AIDecisions+p.HumanDecisions, "decision"))
 	fmt.Fprintf(out, "Audits:        %s\n", auditText(p))
 	if e := p.Ever; e != nil && e.Audits > p.Audits {
-		fmt.Fprintf(out, "In all epochs: %d wrong of %d: error %s, at most %s with confidence %s\n", e.Wrong, e.Audits, e.Error, e.ErrorBound, p.Promise.Confidence)
+		fmt.Fprintf(out, "In all epochs: %d wrong of %d: error %s, at most %s with confidence %s\n", e.Wrong, e.Audits, short(e.Error.Float()), short(e.ErrorBound.Float()), p.Promise.Confidence)
 	}
 	if p.Overruled > 0 {
 		fmt.Fprintf(out, "Overruled:     %s, by humans whom nobody had asked\n", Plural(int(p.Overruled), "automatic decision"))
@@ -91,7 +91,7 @@ func auditText(r *report.PromiseStatus) string {
 	case r.Audits == 0:
 		return "none yet: the error of automatic decisions is unknown"
 	}
-	return fmt.Sprintf("%d wrong of %d: error %s, at most %s with confidence %s", r.Wrong, r.Audits, r.Error, r.ErrorBound, r.Promise.Confidence)
+	return fmt.Sprintf("%d wrong of %d: error %s, at most %s with confidence %s", r.Wrong, r.Audits, short(r.Error.Float()), short(r.ErrorBound.Float()), r.Promise.Confidence)
 }
 
 // floorText says how often humans err themselves.
@@ -99,5 +99,5 @@ func floorText(r *trust.RiskReport) string {
 	if r.HumanPairs == 0 {
 		return "unknown: no round had a second human"
 	}
-	return fmt.Sprintf("%s, by %s with a second human", r.HumanFloor, Plural(int(r.HumanPairs), "round"))
+	return fmt.Sprintf("%s, by %s with a second human", short(r.HumanFloor.Float()), Plural(int(r.HumanPairs), "round"))
 }
