@@ -93,7 +93,7 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 		return err
 	}
 	return a.with(cmd.Context(), command.AccessFor(f.adopt), func(e *engine, out *bufio.Writer) error {
-		b := &render.Backtest{Style: a.Style, Out: out, Policy: f.text(), Changed: work.Changed()}
+		b := &render.Backtest{Style: a.Style, Out: out, Machine: machineName, Policy: f.text(), Changed: work.Changed()}
 		m := render.NewMeter(a.Screen(), "deciding again", "records")
 		work.Flip, work.Progress = b.Flip, m.At
 		var r *backtest.Report

@@ -18,6 +18,7 @@ import (
 type Backtest struct {
 	Style
 	Out     *bufio.Writer
+	Machine string // whose rounds; "" for those of all
 	Policy  string // what is tried
 	Changed bool   // anything is tried
 	Gates   *guardlog.GatesAgain
@@ -59,12 +60,19 @@ func (b *Backtest) Print(r *backtest.Report) error {
 
 func (b *Backtest) head(r *backtest.Report) {
 	t := &r.Total
-	fmt.Fprintf(b.Out, "Machine:       %s\n", cmp.Or(Clean(t.Machine), Plural(len(r.Machines), "machine")))
+	fmt.Fprintf(b.Out, "Machine:       %s\n", cmp.Or(Clean(t.Machine), Clean(b.Machine), Plural(len(r.Machines), "machine")))
 	fmt.Fprintf(b.Out, "Policy:        %s\n", Clean(b.Policy))
+	if t.Rounds == 0 {
+		fmt.Fprintf(b.Out, "Rounds:        none in %s\n", Plural(r.Sessions, "session"))
+		return
+	}
 	fmt.Fprintf(b.Out, "Rounds:        %d in %s, %s decidable from the record\n\n", t.Rounds, Plural(r.Sessions, "session"), percent(t.Coverage))
 }
 
 func (b *Backtest) table(r *backtest.Report) error {
+	if len(r.States) == 0 {
+		return nil
+	}
 	rows := [][]string{{"STATE", "ROUNDS", "UNKNOWN", "FLIPS", "AUTOMATIC", "HUMANS", "ERRORS", "COST USD"}}
 	for _, s := range r.States {
 		rows = append(rows, row(When(len(r.Machines) > 1, s.Machine+"/")+s.State, &s))
