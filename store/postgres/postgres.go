@@ -192,7 +192,7 @@ func leaveOut(ctx context.Context, conn *pgx.Conn, timeline string) error {
 	err := conn.QueryRow(ctx, `SELECT timeline IS NOT DISTINCT FROM $1 FROM meta`, timeline).Scan(&known)
 	if err == nil && !known {
 		_, err = conn.Exec(ctx, `WITH moved AS (UPDATE meta SET timeline=$1 WHERE timeline IS DISTINCT FROM $1 RETURNING (SELECT timeline FROM meta) AS before)
-			SELECT count(nextval('place')) FROM moved, generate_series(1, $2) WHERE before IS NOT NULL`, timeline, leftOut)
+			SELECT count(nextval('place')) FROM moved, generate_series(1, CASE WHEN before IS NOT NULL THEN $2::int ELSE 0 END)`, timeline, leftOut) // none are made for nothing
 	}
 	if c := code(err); c == readOnly || c == "42501" {
 		return nil // who may not write leaves it to who may
