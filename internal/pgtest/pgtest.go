@@ -169,8 +169,12 @@ func (s *Server) create(durable bool) (err error) {
 		return err
 	}
 	password := rand.Text()
+	known, err := verifier(password)
+	if err != nil {
+		return err
+	}
 	secret := filepath.Join(s.dir, "password")
-	if err := errors.Join(os.WriteFile(secret, []byte(password), 0o600), own(secret)); err != nil {
+	if err := errors.Join(os.WriteFile(secret, []byte(known), 0o600), own(secret)); err != nil {
 		return err
 	}
 	made, err := s.program("initdb", "-D", s.data(), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync", "--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile="+secret).CombinedOutput()
