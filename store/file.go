@@ -256,28 +256,38 @@ func (s *file) migrate(ctx context.Context, o SQLiteOptions) ([]string, error) {
 }
 
 // fits returns how many of the migrations have made the file. It refuses a file of
-// another program, of a newer version, and one that other migrations have made.
+// another program, of a newer version, and one that other migrations have made. All is
+// read as of one moment: another process may be migrating the file.
 func (s *file) fits(ctx context.Context, all []migration) (int, error) {
-	current, err := s.schemaVersion(ctx)
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil {
+		return 0, err
+	}
+	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`) // it has only read
+	current, err := s.schemaVersion(ctx, conn)
 	switch {
 	case err != nil:
 		return 0, err
 	case current > int64(len(all)):
 		return 0, &NewerError{current, int64(len(all))}
 	case current >= s.kind.recordedFrom:
-		err = checkRecorded(ctx, s.db, all[:current])
+		err = checkRecorded(ctx, conn, all[:current])
 	}
 	return int(current), err
 }
 
 // schemaVersion returns the newest migration the file has, 0 if it is empty. It
 // refuses files of other programs.
-func (s *file) schemaVersion(ctx context.Context) (int64, error) {
+func (s *file) schemaVersion(ctx context.Context, q querier) (int64, error) {
 	var id, tables int64
-	if err := s.db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil {
+	if err := q.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil {
 		return 0, err
 	}
-	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
+	if err := q.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
 		return 0, err
 	}
 	switch {
@@ -287,13 +297,13 @@ func (s *file) schemaVersion(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("it does not hold %s, but is another file of dialai", s.kind.name)
 	case id != s.kind.applicationID:
 		var ours int64
-		err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`).Scan(&ours)
+		err := q.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`).Scan(&ours)
 		if err != nil || ours == 0 {
 			return 0, errors.Join(errForeign, err)
 		}
 	}
 	var version sql.NullInt64
-	err := s.db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version)
+	err := q.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version)
 	return version.Int64, err
 }
 
