@@ -274,7 +274,7 @@ func testMoved(a *archiveBench) {
 // another process, it finishes.
 func testArchiveInterrupted(a *archiveBench) {
 	ended := errors.New("ended")
-	for stop := 1; ; stop++ {
+	for stop := 1; ; stop += each(3) {
 		if stop > 1 {
 			a.begin()
 		}

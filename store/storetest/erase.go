@@ -140,6 +140,15 @@ func RunErase(t *testing.T, maker func(t *testing.T) EraseMaker) {
 	}
 }
 
+// each returns after how many steps one is interrupted the next time: after one, and after n with -short, as the race detector,
+// to which all are alike, is run.
+func each(n int) int {
+	if testing.Short() {
+		return n
+	}
+	return 1
+}
+
 // An eraseBench is one test.
 type eraseBench struct {
 	*testing.T
@@ -296,7 +305,7 @@ func testEraseRefused(e *eraseBench) {
 // subject, which goes on the way, by another process, it finishes.
 func testEraseInterrupted(e *eraseBench) {
 	ended := errors.New("ended")
-	for stop := 1; ; stop++ {
+	for stop := 1; ; stop += each(3) {
 		if stop > 1 {
 			e.EraseMaker = e.maker(e.T)
 			e.store = e.Open(e.T)

@@ -79,7 +79,7 @@ func testEraseArchived(e *eraseBench) {
 // erasesArchived erases by options, nil is by the id.
 func (e *eraseBench) erasesArchived(by func() erase.Options) {
 	ended := errors.New("ended")
-	for stop := 1; ; stop++ {
+	for stop := 1; ; stop += each(5) {
 		if stop > 1 || by == nil {
 			e.EraseMaker = e.maker(e.T)
 			e.store = e.Open(e.T)
