@@ -410,7 +410,8 @@ func TestFenced(t *testing.T) {
 	}
 }
 
-// TestHOT: nearly all commits leave the indexes of sessions alone.
+// TestHOT: nearly all commits leave the indexes of sessions alone. They come one after the other, since what a commit beside them
+// still sees stays in its page, and how long that is depends on the computer.
 func TestHOT(t *testing.T) {
 	address := pgtest.Database(t)
 	s, m := open(t, address, postgres.Options{}), parse(t)
@@ -419,23 +420,19 @@ func TestHOT(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	var wg sync.WaitGroup
-	const sessions, steps = 20, 50
+	const sessions, steps = 10, 40
 	for range sessions {
 		started, err := r.Start(t.Context(), m, runner.StartOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		wg.Go(func() {
-			for range steps {
-				if tick, err := r.Step(t.Context(), started.ID); err != nil || tick.Status != runner.TickAdvanced {
-					t.Errorf("a step has come to %v (%v)", tick, err)
-					return
-				}
+		for range steps {
+			if tick, err := r.Step(t.Context(), started.ID); err != nil || tick.Status != runner.TickAdvanced {
+				t.Fatalf("a step has come to %v (%v)", tick, err)
 			}
-		})
+		}
 	}
-	wg.Wait()
+	exec(t, address, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname=current_database() AND pid<>pg_backend_pid()`) // they tell at their end what they have counted
 	const stats = ` FROM pg_stat_user_tables WHERE schemaname='dialai' AND relname='sessions'`
 	wait(t, "the statistics", func() bool { return ask[int](t, address, `SELECT n_tup_upd`+stats) >= sessions*steps })
 	if share := ask[float64](t, address, `SELECT n_tup_hot_upd::float8/n_tup_upd`+stats); share < 0.98 {
