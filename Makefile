@@ -19,9 +19,9 @@ test: ## run every test (this is README's command)
 # browser; machine, internal/trust and internal/graph have no goroutine, and TestMutations plays what
 # TestSim plays. The detector needs a race once, not thousands of rounds (-short). SQLite is C made Go and
 # guards itself: watching each access of its own took most of the time, and would find nothing of ours, which is
-# watched up to where it calls SQLite.
+# watched up to where it calls SQLite. At its end a program waits 0.1 s for what may still race, and not a second.
 race: ## run the tests with the race detector, in random order
-	go test -race -gcflags=modernc.org/sqlite/lib=-race=false -short -shuffle=on -skip '^TestMutations$$' -timeout 30m $$(go list ./... | grep -v -e /dialai$$ -e /e2e$$ -e /desk$$ -e /everypage$$ -e /dialai/machine$$ -e /internal/trust$$ -e /internal/graph$$)
+	GORACE=atexit_sleep_ms=100 go test -race -gcflags=modernc.org/sqlite/lib=-race=false -short -shuffle=on -skip '^TestMutations$$' -timeout 30m $$(go list ./... | grep -v -e /dialai$$ -e /e2e$$ -e /desk$$ -e /everypage$$ -e /dialai/machine$$ -e /internal/trust$$ -e /internal/graph$$)
 
 sim: ## play SEEDS simulated worlds, from FIRST on (sim/doc.go says how to read a failure)
 	DIALAI_SIM_SEEDS=$(SEEDS) DIALAI_SIM_FIRST=$(FIRST) go test ./sim -run 'TestSim$$' -v -count=1 -timeout 24h

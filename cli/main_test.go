@@ -29,9 +29,7 @@ var update = flag.Bool("update", false, "write what scripts expect")
 // TestMain lets the test binary be the program: dialai as it is built for users,
 // dialai-go, a user's own with Go strategies, and dialai-faulty, in which some things panic.
 func TestMain(m *testing.M) {
-	if os.Getenv("GORACE") == "" { // else each process would sleep a second at its end
-		os.Setenv("GORACE", "atexit_sleep_ms=0")
-	}
+	os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0") // else each process would sleep a second at its end
 	program := func(registry strategies.Registry, drivers ...cli.Driver) func() {
 		return func() {
 			run := func(args []string) int { return cli.Main(context.Background(), registry, args, drivers...) }
