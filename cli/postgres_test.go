@@ -20,7 +20,11 @@ func TestScriptPostgres(t *testing.T) {
 		t.Fatal("no scripts: ", err)
 	}
 	for _, file := range all {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		if everyScript > 1 && name != "serve" {
+			continue // one command after the other: what these do at once is raced in package postgres
+		}
+		t.Run(name, func(t *testing.T) {
 			address := pgtest.Database(t)
 			u, err := url.Parse(address)
 			if err != nil {
