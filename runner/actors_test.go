@@ -375,7 +375,7 @@ func TestEveryActHasItsActor(t *testing.T) {
 		"Callback": true, "Answer": true, "Withdraw": true, // what was asked for: the proposal names who answers
 	}
 	for _, name := range []string{ // what the engine does, or only reads
-		"Step", "StepApart", "StepOn", "Called", "Run", "Tick", "Advance", "Ask", "Waits", "StopAtLimit", "StopAtTime", "Meet", "Close", "Watch", "Fold", "SessionDecisions", "Due", "Store", "Now", "Session", "Sessions", "Inbox", "Reviews", "Question", "Asks", "Evaluate", "Past", "Weights", "Outcome",
+		"Step", "StepApart", "StepOn", "Called", "Run", "Tick", "Advance", "Ask", "Waits", "StopAtLimit", "StopAtTime", "Meet", "Close", "Watch", "Fold", "Tenant", "SessionDecisions", "Due", "Store", "Now", "Session", "Sessions", "Inbox", "Reviews", "Question", "Asks", "Evaluate", "Past", "Weights", "Outcome",
 		"Ledger", "ReadAhead", "QuotaHeld", "QuotaUsed", "Adopters", "Humans", "HumansIn", "Deciding", "Newest", "Decisions", "TrustHistory", "Calibration", "NewestDecisions", "Tally", "SelectChampion", "WithheldRounds"} {
 		told[name] = true
 	}

@@ -21,6 +21,10 @@ func (r *Runner) scope(s *session.Session) spend.Scope {
 	return r.scopeOf(s.ID, s.Machine(), s.Options().Meta)
 }
 
+// Tenant returns whose a session is: what [Config].Tenant says of its machine and metaJson, and "" where all are of
+// one. It may be called concurrently.
+func (r *Runner) Tenant(s *session.Session) string { return r.scope(s).Tenant }
+
 func (r *Runner) scopeOf(id specialist.SessionID, m *machine.Machine, meta []byte) spend.Scope {
 	scope := spend.Scope{Session: id.String()}
 	if r.config.Tenant != nil {

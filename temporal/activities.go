@@ -34,10 +34,14 @@ type Registry interface {
 
 // Register has a worker run the sessions of a Runner's store. Workers on one task queue need a Runner
 // each that reaches the same store and the same specialists.
-func Register(w Registry, r *runner.Runner) { register(w, r, Session) }
+func Register(w Registry, r *runner.Runner) {
+	register(w, r, map[string]any{WorkflowName: Session, FormerWorkflowName: FormerSession})
+}
 
-func register(w Registry, r *runner.Runner, session any) {
-	w.RegisterWorkflowWithOptions(session, workflow.RegisterOptions{Name: WorkflowName})
+func register(w Registry, r *runner.Runner, workflows map[string]any) {
+	for name, f := range workflows {
+		w.RegisterWorkflowWithOptions(f, workflow.RegisterOptions{Name: name})
+	}
 	a := &activities{r}
 	for name, f := range map[string]any{AdvanceActivity: a.advance, AskActivity: a.ask, DecideActivity: a.decide, ProposeActivity: a.propose, ResumeActivity: a.resume, ReviewActivity: a.review} {
 		w.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
@@ -61,7 +65,7 @@ func (a *activities) advance(ctx context.Context, in Input) (Status, error) {
 	if err != nil {
 		return Status{}, told(ctx, err)
 	}
-	at := Status{Sequence: p.Sequence, Status: p.Status, State: string(s.State.Name), RoundID: s.Key().ID(), Code: p.Code, WakeAt: int64(p.WakeAt)}
+	at := Status{Sequence: p.Sequence, Status: p.Status, State: string(s.State.Name), RoundID: s.Key().ID(), Code: p.Code, WakeAt: int64(p.WakeAt), Tenant: a.r.Tenant(s)}
 	for _, e := range p.Asks {
 		at.Asks = append(at.Asks, Ask{e.Round.Round, e.Round.Attempt, e.Index, e.Repeat, e.SpecialistID, e.Timeout.Milliseconds(), int64(e.Deadline)})
 	}

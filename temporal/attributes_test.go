@@ -2,14 +2,19 @@ package temporal_test
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/temporal"
 )
 
@@ -58,18 +63,30 @@ func (s *server) finds(query, workflowID string) {
 	}
 }
 
-// TestSearchAttributes: workflows are found by their machine, status and code where the namespace knows those, and run
+// TestSearchAttributes: workflows are found by their machine, status, code and tenant where the namespace knows those, and run
 // as they would where it does not.
 func TestSearchAttributes(t *testing.T) {
-	s := newServer(t).site(nil)
+	answered := make(chan struct{})
+	s := newServer(t).site(func(ctx context.Context, _ specialist.Question) (string, error) {
+		select {
+		case <-answered:
+			return "", errors.New("down")
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	})
+	s.tenant = "acme" // who adopts knows of no tenants: the worker says it
 	defer s.worker().Stop()
 	without := s.begin(machineOf(t, "", human, half)) // as all other tests, without any
 	s.stands(without, needsHuman)
 	s.guide("temporal operator search-attribute create")
-	one := s.begin(machineOf(t, "", human, half))
+	one := s.begin(machineOf(t, "", web("a", "10m"), human, half))
 	id := s.workflowID(one)
-	s.finds(`DialaiMachine = "m" AND DialaiStatus = "needs_human"`, id)
+	s.stands(one, func(at temporal.Status) bool { return len(at.Asks) == 1 })
+	s.finds(`DialaiMachine = "m" AND DialaiStatus = "running" AND DialaiTenant = "acme"`, id)
+	close(answered)
 	at := s.stands(one, needsHuman)
+	s.finds(`DialaiMachine = "m" AND DialaiStatus = "needs_human"`, id)
 	s.finds(`DialaiCode = "`+at.Code+`"`, id)
 	if out := s.guide("temporal workflow list"); !strings.Contains(out, id) || strings.Contains(out, s.workflowID(without)) {
 		t.Errorf("the guide lists %s", out)
@@ -84,6 +101,26 @@ func TestSearchAttributes(t *testing.T) {
 		s.ok(err)
 		s.ended(now, "completed")
 	}
-	s.finds(`DialaiMachine = "m" AND DialaiStatus = "completed" AND DialaiCode = "goal"`, id)
-	s.history(one, "attributes")
+	s.finds(`DialaiMachine = "m" AND DialaiStatus = "completed" AND DialaiCode = "goal" AND DialaiTenant = "acme"`, id)
+	s.set(one, "attributes", "DialaiTenant, DialaiCode DialaiStatus, DialaiCode DialaiStatus")
+
+	s.c.Runner = s.runner() // of whose tenant adopting knows
+	known := s.begin(machineOf(t, "", web("a", "10m"), human, half))
+	s.stands(known, needsHuman)
+	s.finds(`DialaiTenant = "acme" AND DialaiStatus = "needs_human"`, s.workflowID(known))
+	s.set(known, "tenant", "DialaiCode DialaiStatus")
+}
+
+// set fails the test unless the workflow of a session has set those attributes, since it was started.
+func (s *site) set(one *session.Session, history, want string) {
+	s.Helper()
+	var list []string
+	for _, e := range s.history(one, history).Events {
+		if changes := e.GetUpsertWorkflowSearchAttributesEventAttributes(); changes != nil {
+			list = append(list, strings.Join(slices.Sorted(maps.Keys(changes.SearchAttributes.IndexedFields)), " "))
+		}
+	}
+	if got := strings.Join(list, ", "); got != want {
+		s.Errorf("set are %s, want %s", got, want)
+	}
 }

@@ -7,13 +7,17 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// NewFormerWorker returns a worker of the version before fewerEvents.
-func (c *Client) NewFormerWorker(ctx context.Context) (worker.Worker, error) {
+// NewFormerWorker returns a worker that knows no workflow but the former one, by its rules before fewerEvents or since.
+func (c *Client) NewFormerWorker(ctx context.Context, before bool) (worker.Worker, error) {
 	queue, err := c.TaskQueue(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := worker.New(c.Temporal, queue, worker.Options{StickyScheduleToStartTimeout: sticky})
-	register(w, c.Runner, func(ctx workflow.Context, in Input) (Result, error) { return run(ctx, in, true) })
+	of := v1
+	if before {
+		of = beforeFewerEvents
+	}
+	register(w, c.Runner, map[string]any{FormerWorkflowName: func(ctx workflow.Context, in Input) (Result, error) { return run(ctx, in, of) }})
 	return w, nil
 }

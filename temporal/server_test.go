@@ -2,6 +2,7 @@ package temporal_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
 	"log/slog"
 
 	"github.com/dialai/dialai/machine"
@@ -32,7 +34,7 @@ import (
 )
 
 // release is in the names of the histories that are recorded now. Those of former versions of the workflow stay.
-const release = "fewer-events"
+const release = "v2"
 
 var record = flag.Bool("record", false, "write histories of the real server to testdata/histories")
 
@@ -116,10 +118,11 @@ func (s *server) kill() {
 // A site is a store with who is asked there, and workers.
 type site struct {
 	*server
-	cast  *cast
-	store session.Store
-	c     *temporal.Client
-	queue string
+	cast   *cast
+	store  session.Store
+	c      *temporal.Client
+	queue  string
+	tenant string // of the Runners that are made from now on
 }
 
 func (s *server) site(says func(context.Context, specialist.Question) (string, error)) *site {
@@ -137,7 +140,8 @@ func (s *site) ok(err error) {
 
 func (s *site) runner() *runner.Runner {
 	s.Helper()
-	r, err := runner.New(runner.Config{Store: s.store, Resolver: s.cast})
+	tenant := s.tenant
+	r, err := runner.New(runner.Config{Store: s.store, Resolver: s.cast, Tenant: func(*machine.Machine, json.RawMessage) string { return tenant }})
 	s.ok(err)
 	s.Cleanup(func() { s.ok(r.Close()) })
 	return r
@@ -244,10 +248,16 @@ func (s *site) history(one *session.Session, name string) *historypb.History {
 	if *record {
 		s.ok(os.WriteFile(filepath.Join("testdata", "histories", name+"-"+release+".json"), append(text, '\n'), 0o644))
 	}
+	s.ok(replay(h))
+	return h
+}
+
+// replay has the workflows of this version run by a history.
+func replay(h *historypb.History) error {
 	replayer := worker.NewWorkflowReplayer()
 	replayer.RegisterWorkflowWithOptions(temporal.Session, workflow.RegisterOptions{Name: temporal.WorkflowName})
-	s.ok(replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), h))
-	return h
+	replayer.RegisterWorkflowWithOptions(temporal.FormerSession, workflow.RegisterOptions{Name: temporal.FormerWorkflowName})
+	return replayer.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), h)
 }
 
 // TestServerToTheEnd: a session with two long asks, a short one and a human ends as on a pool, and asks each once.
@@ -328,15 +338,11 @@ func TestServerLosesWorkflows(t *testing.T) {
 	s.cast.askedOnce(t, 1)
 	s.history(one, "adopted")
 
-	two, err := s.c.Runner.Start(t.Context(), machineOf(t, "", human, half), runner.StartOptions{Driver: session.DriverNone})
+	two := s.begun(machineOf(t, "", human, half), temporal.WorkflowName, temporal.Input{MostEvents: 10})
+	id = s.workflowID(two)
+	first, err := s.client.DescribeWorkflowExecution(t.Context(), id, "")
 	s.ok(err)
-	id, err = s.c.WorkflowID(t.Context(), two.ID)
-	s.ok(err)
-	queue, err := s.c.TaskQueue(t.Context())
-	s.ok(err)
-	run, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue}, temporal.WorkflowName, temporal.Input{SessionID: two.ID.String(), MostEvents: 10})
-	s.ok(err)
-	began := run.GetRunID()
+	began := first.WorkflowExecutionInfo.Execution.RunId
 	for n := range 3 {
 		at := s.stands(two, needsHuman)
 		_, err := s.c.Decide(t.Context(), two.ID, fmt.Sprint(n), seen(t, s.c.Runner, two, temporal.Ruling{RoundID: at.RoundID, Sequence: at.Sequence, SpecialistID: "carol", TransitionName: "again"}))
@@ -350,10 +356,9 @@ func TestServerLosesWorkflows(t *testing.T) {
 }
 
 // TestServerEvents counts what a history takes: a wait for a human 7 events, k long asks that are answered one after the
-// other 6 each beside 7, a hundred rounds without a wait 12; and at the first wait two more, which say by which version
-// of the workflow it goes on.
+// other 6 each beside 6, a hundred rounds without a wait 12; and what a search attribute takes that changes: one.
 func TestServerEvents(t *testing.T) {
-	const asks, begun = 3, 2
+	const asks = 3
 	var next [asks]chan struct{}
 	for i := range next {
 		next[i] = make(chan struct{})
@@ -376,15 +381,23 @@ func TestServerEvents(t *testing.T) {
 	defer s.worker().Stop()
 	length := func(one *session.Session, name string) (events int, bytes int64) {
 		h := s.history(one, name)
+		for _, e := range h.Events {
+			if size := proto.Size(e); size > 2048 { // with all payloads that it has
+				t.Errorf("an event has %d bytes: %v", size, e)
+			}
+		}
 		d, err := s.client.DescribeWorkflowExecution(t.Context(), s.workflowID(one), "")
 		s.ok(err)
 		return len(h.Events), d.WorkflowExecutionInfo.HistorySizeBytes
 	}
+	s.guide("temporal operator search-attribute create")
 	local := s.begin(machineOf(t, "", web("local", "5s"), first))
 	s.ended(local, "completed")
-	if n, _ := length(local, "local"); n > 12 || s.now(local).Executed != 100 {
+	n, size := length(local, "local")
+	if n > 12 || s.now(local).Executed != 100 {
 		t.Errorf("%d rounds take %d events", s.now(local).Executed, n)
 	}
+	t.Logf("%d rounds take %d events, %d bytes", s.now(local).Executed, n, size)
 
 	one := s.begin(machineOf(t, `,"quorum":3`, web("w0", "10m"), web("w1", "10m"), web("w2", "10m"), human, `{"role":"arbiter","specialistId":"arb","strategyFnName":"alignmentMargin","threshold":0.9}`))
 	s.stands(one, func(at temporal.Status) bool { return len(at.Asks) == asks })
@@ -396,8 +409,8 @@ func TestServerEvents(t *testing.T) {
 		})
 	}
 	s.stands(one, needsHuman)
-	n, size := length(one, "asks")
-	if most := 3 + begun + 7 + 6*asks + 7; n > most { // the task that starts it, the asks, the human
+	n, size = length(one, "asks")
+	if most := 4 + 6 + 6*asks + 7 + 1; n > most { // the start and its task, the asks, the human, an attribute
 		t.Errorf("%d asks and a human take %d events, want %d", asks, n, most)
 	}
 	t.Logf("%d asks and a human take %d events, %d bytes", asks, n, size)
@@ -405,17 +418,36 @@ func TestServerEvents(t *testing.T) {
 
 	two := s.begin(machineOf(t, "", human, half))
 	at := s.stands(two, needsHuman)
-	before, small := length(two, "wait")
-	_, err := s.c.Runner.Decide(t.Context(), runner.Ruling{SessionID: two.ID, RoundID: at.RoundID, SpecialistID: "carol", TransitionName: "again"})
-	s.ok(err)
-	s.ok(s.c.Changed(t.Context(), two.ID, s.now(two).Sequence))
-	s.stands(two, func(now temporal.Status) bool { return needsHuman(now) && now.RoundID != at.RoundID })
-	s.until(func() bool { n, _ = length(two, "wait"); return n >= before+10 })
-	n, size = length(two, "wait")
-	if n-before > 4+7 || size-small > 1536 { // the signal and its task, the wait
-		t.Errorf("a ruling elsewhere and the next wait take %d events, %d bytes", n-before, size-small)
+	last := func(one *session.Session) (list []*historypb.HistoryEvent, bytes int) { // the newest wait, from its advance on
+		list = s.history(one, "wait").Events
+		for i := len(list) - 1; i > 0; i-- {
+			if list[i].EventType == enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED {
+				list = list[i:]
+				break
+			}
+		}
+		for _, e := range list {
+			bytes += proto.Size(e)
+		}
+		return list, bytes
 	}
-	t.Logf("a ruling elsewhere and the next wait take %d events, %d bytes", n-before, size-small)
+	for i, most := range []int{7 + 1, 7} { // an attribute changes before the first wait, and not before the second
+		if i > 0 {
+			_, err := s.c.Runner.Decide(t.Context(), runner.Ruling{SessionID: two.ID, RoundID: at.RoundID, SpecialistID: "carol", TransitionName: "again"})
+			s.ok(err)
+			s.ok(s.c.Changed(t.Context(), two.ID, s.now(two).Sequence))
+			s.stands(two, func(now temporal.Status) bool { return needsHuman(now) && now.RoundID != at.RoundID })
+		}
+		s.until(func() bool {
+			d, err := s.client.DescribeWorkflowExecution(t.Context(), s.workflowID(two), "")
+			return err == nil && d.PendingWorkflowTask == nil && len(d.PendingActivities) == 0
+		})
+		events, bytes := last(two)
+		if len(events) > most || bytes > 1024+160*(most-7) {
+			t.Errorf("a wait for a human takes %d events, %d bytes: %v", len(events), bytes, s.kinds(two))
+		}
+		t.Logf("a wait for a human takes %d events, %d bytes", len(events), bytes)
+	}
 }
 
 // until waits for what comes soon.
@@ -434,17 +466,27 @@ func (s *server) until(is func() bool) {
 	}
 }
 
-// TestServerOfTwoVersions: workers of this version and of the former one share a queue. Whoever begins a workflow, and
+// TestServerOfTwoVersions: workers of this version and of a former one share a queue. Whoever begins a workflow, and
 // whoever gets its tasks, it goes on, also when the former ones are gone.
 func TestServerOfTwoVersions(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		t.Run(fmt.Sprintf("before fewer events %t", before), func(t *testing.T) {
+			t.Parallel() // they wait, most of the time
+			twoVersions(t, before)
+		})
+	}
+}
+
+func twoVersions(t *testing.T, before bool) {
 	s := newServer(t).site(func(context.Context, specialist.Question) (string, error) { return "", errors.New("down") })
 	defer s.worker().Stop()
-	former, err := (&temporal.Client{Temporal: s.client, Runner: s.runner(), Queue: s.queue}).NewFormerWorker(t.Context())
+	former, err := (&temporal.Client{Temporal: s.client, Runner: s.runner(), Queue: s.queue}).NewFormerWorker(t.Context(), before)
 	s.ok(err)
 	s.ok(former.Start())
+	m := machineOf(t, "", web("a", "10m"), human, half)
 	var list []*session.Session
-	for range 4 {
-		list = append(list, s.begin(machineOf(t, "", web("a", "10m"), human, half)))
+	for range 2 {
+		list = append(list, s.begin(m), s.begun(m, temporal.FormerWorkflowName, temporal.Input{}))
 	}
 	for n, transition := range []string{"again", "again", "finish"} {
 		for _, one := range list {
@@ -465,6 +507,19 @@ func TestServerOfTwoVersions(t *testing.T) {
 		}
 	}
 	s.cast.askedOnce(t, 3*len(list))
+}
+
+// begun starts a session, and a workflow of it of that type as others than Adopt do.
+func (s *site) begun(m *machine.Machine, workflowName string, in temporal.Input) *session.Session {
+	s.Helper()
+	one, err := s.c.Runner.Start(s.Context(), m, runner.StartOptions{Driver: session.DriverNone})
+	s.ok(err)
+	queue, err := s.c.TaskQueue(s.Context())
+	s.ok(err)
+	in.SessionID = one.ID.String()
+	_, err = s.client.ExecuteWorkflow(s.Context(), client.StartWorkflowOptions{ID: s.workflowID(one), TaskQueue: queue}, workflowName, in)
+	s.ok(err)
+	return one
 }
 
 // TestServerKilled: the server of Temporal is killed while an ask is out, the answer is recorded all the same, and
@@ -490,27 +545,57 @@ func TestServerKilled(t *testing.T) {
 }
 
 // TestReplay: histories of former versions, and of this one, lead to the same commands; and this test would see it if
-// they did not.
+// they did not: as where an activity was another one, or what sets attributes is missing.
 func TestReplay(t *testing.T) {
 	files, err := filepath.Glob("testdata/histories/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no histories: %v", err)
 	}
-	quiet := log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	attributes, former := 0, 0
 	for _, file := range files {
-		for _, swapped := range []bool{false, true} {
-			replayer := worker.NewWorkflowReplayer()
-			var is any = temporal.Session
-			if swapped {
-				is = func(ctx workflow.Context, in temporal.Input) (r temporal.Result, err error) {
-					ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
-					return r, workflow.ExecuteActivity(ctx, temporal.AskActivity, in).Get(ctx, nil)
-				}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func() *historypb.History {
+			h := &historypb.History{}
+			if err := (temporalproto.CustomJSONUnmarshalOptions{}).Unmarshal(text, h); err != nil {
+				t.Fatalf("%s: %v", file, err)
 			}
-			replayer.RegisterWorkflowWithOptions(is, workflow.RegisterOptions{Name: temporal.WorkflowName})
-			if err := replayer.ReplayWorkflowHistoryFromJSONFile(quiet, file); (err != nil) != swapped {
-				t.Errorf("%s, with activities swapped %t: %v", file, swapped, err)
+			return h
+		}
+		h := read()
+		if err := replay(h); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		if h.Events[0].GetWorkflowExecutionStartedEventAttributes().WorkflowType.Name == temporal.FormerWorkflowName {
+			former++
+		}
+		h = read()
+		for _, e := range h.Events {
+			switch is := e.GetActivityTaskScheduledEventAttributes(); is.GetActivityType().GetName() {
+			case temporal.AdvanceActivity:
+				is.ActivityType.Name = temporal.AskActivity
+			case temporal.AskActivity:
+				is.ActivityType.Name = temporal.AdvanceActivity
 			}
 		}
+		if replay(h) == nil {
+			t.Errorf("%s is replayed with swapped activities", file)
+		}
+		h = read()
+		for _, e := range h.Events {
+			if set := e.GetUpsertWorkflowSearchAttributesEventAttributes(); set != nil && set.SearchAttributes.IndexedFields[temporal.AttributeStatus] != nil {
+				attributes++
+				e.EventType, e.Attributes = enums.EVENT_TYPE_TIMER_CANCELED, &historypb.HistoryEvent_TimerCanceledEventAttributes{TimerCanceledEventAttributes: &historypb.TimerCanceledEventAttributes{TimerId: "1"}}
+				if replay(h) == nil {
+					t.Errorf("%s is replayed where its attributes are not set", file)
+				}
+				break
+			}
+		}
+	}
+	if attributes == 0 || former == 0 || former == len(files) {
+		t.Errorf("of %d histories %d set attributes, %d are of the former type", len(files), attributes, former)
 	}
 }

@@ -16,9 +16,11 @@ import (
 // nothing when somebody has terminated it.
 //
 // The order of commands is in the histories of workflows that run. Whoever changes it asks
-// workflow.GetVersion first; testdata/histories is replayed by the tests.
+// workflow.GetVersion first, or makes a new type of workflow, beside which the one before is
+// registered for one release; testdata/histories is replayed by the tests. A worker that does not know a type leaves its
+// tasks to others. Asking for a version takes two events of each run, a new type none.
 
-// An Input is what a workflow starts with: which session.
+// An Input is what a workflow starts with: which session. Activities get nothing of it but that.
 type Input struct {
 	SessionID string `json:"sessionId"`
 	// MostEvents is how long a history may grow until the workflow goes on as a new run, where the server does
@@ -28,10 +30,10 @@ type Input struct {
 	// if it has not. A new run of the workflow goes on from there.
 	Since    int64 `json:"since,omitempty"`
 	Sequence int64 `json:"sequence,omitempty"` // of the session then
-	// Attributes are the search attributes that the namespace knows, and that the workflow sets; Shown is what it has
-	// set them to.
+	// Attributes are the search attributes that the namespace knows, and that the workflow sets; Shown is what they are
+	// set to.
 	Attributes []string `json:"attributes,omitempty"`
-	Shown      Result   `json:"shown,omitzero"`
+	Shown      Shown    `json:"shown,omitzero"`
 }
 
 // A Result is how a session has ended.
@@ -65,6 +67,7 @@ type Status struct {
 	Code     string `json:"code"`
 	WakeAt   int64  `json:"wakeAt"` // milliseconds since 1970; 0 is never
 	Asks     []Ask  `json:"asks"`
+	Tenant   string `json:"tenant,omitempty"` // whose the session is, as the worker's Runner says; "" where all are of one
 }
 
 // How long a workflow waits, and how long its activities may take.
@@ -78,10 +81,11 @@ const (
 	soonest      = time.Second      // a timer, so that a clock that is off makes no busy loop
 )
 
-// Events and updates after which a workflow goes on as a new run.
+// Events, updates and bytes of a history after which a workflow goes on as a new run.
 const (
 	DefaultMostEvents = 4000
 	mostUpdates       = 500
+	mostBytes         = 4 << 20
 )
 
 var retries = temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute}
@@ -89,26 +93,43 @@ var retries = temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoeffici
 // A sessionRun is one run of the workflow.
 type sessionRun struct {
 	in      Input
-	former  bool
+	version version
 	at      Status
-	out     map[Ask]workflow.CancelFunc // asks under way
-	order   []Ask                       // the same, in the order in which they were started
-	timer   workflow.Future             // of the last wait, while it has not fired; nil if there is none
-	fires   time.Time                   // when it does
-	halt    workflow.CancelFunc         // ends it
-	ended   []Ask                       // those that have ended, and were out at the last advance all the same
-	done    workflow.Channel            // of ending
-	ruled   workflow.Channel            // of int: an update is done
-	woken   bool                        // something has happened with which advance may have something to do
+	out     map[Ask]underWay
+	order   []Ask               // the same, in the order in which they were started
+	timer   workflow.Future     // of the last wait, while it has not fired; nil if there is none
+	fires   time.Time           // when it does
+	halt    workflow.CancelFunc // ends it
+	ended   []Ask               // those that have ended, and were out at the last advance all the same
+	done    workflow.Channel    // of ending
+	ruled   workflow.Channel    // of int: an update is done
+	woken   bool                // something has happened with which advance may have something to do
 	updates int
 }
 
-// Session is the workflow dialai.session.v1.
-func Session(ctx workflow.Context, in Input) (Result, error) { return run(ctx, in, false) }
+// An underWay is an ask that an activity sends.
+type underWay struct {
+	cancel workflow.CancelFunc
+	ends   time.Time // when it has had its time
+}
 
-// run is Session; former is as the version of it before fewerEvents, of which tests have workers.
-func run(ctx workflow.Context, in Input, former bool) (Result, error) {
-	s := &sessionRun{in: in, former: former, out: map[Ask]workflow.CancelFunc{}, done: workflow.NewChannel(ctx), ruled: workflow.NewBufferedChannel(ctx, mostUpdates)}
+// A version says by which rules a workflow goes on.
+type version int
+
+const (
+	beforeFewerEvents version = iota // that of workers before fewerEvents; tests have some
+	v1                               // FormerWorkflowName
+	v2                               // WorkflowName
+)
+
+// Session is the workflow dialai.session.v2.
+func Session(ctx workflow.Context, in Input) (Result, error) { return run(ctx, in, v2) }
+
+// FormerSession is the workflow dialai.session.v1, which goes on where it was begun by a former version.
+func FormerSession(ctx workflow.Context, in Input) (Result, error) { return run(ctx, in, v1) }
+
+func run(ctx workflow.Context, in Input, of version) (Result, error) {
+	s := &sessionRun{in: in, version: of, out: map[Ask]underWay{}, done: workflow.NewChannel(ctx), ruled: workflow.NewBufferedChannel(ctx, mostUpdates)}
 	if err := s.handle(ctx); err != nil {
 		return Result{}, err
 	}
@@ -125,7 +146,7 @@ func run(ctx workflow.Context, in Input, former bool) (Result, error) {
 		}
 		s.drop()
 		if s.long(ctx) { // the new run starts what is out
-			return Result{}, workflow.NewContinueAsNewError(ctx, Session, s.in)
+			return Result{}, s.anew(ctx)
 		}
 		if s.at.Status == "running" { // its time was over
 			continue
@@ -135,10 +156,18 @@ func run(ctx workflow.Context, in Input, former bool) (Result, error) {
 			return Result{}, err
 		}
 		if s.long(ctx) {
-			return Result{}, workflow.NewContinueAsNewError(ctx, Session, s.in)
+			return Result{}, s.anew(ctx)
 		}
 	}
 }
+
+// anew goes on as a new run of the same type.
+func (s *sessionRun) anew(ctx workflow.Context) error {
+	return workflow.NewContinueAsNewError(ctx, workflow.GetInfo(ctx).WorkflowType.Name, s.in)
+}
+
+// of is what activities are told.
+func (s *sessionRun) of() Input { return Input{SessionID: s.in.SessionID} }
 
 func (s *sessionRun) result(ctx workflow.Context) (Result, error) {
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
@@ -151,14 +180,14 @@ func (s *sessionRun) result(ctx workflow.Context) (Result, error) {
 func (s *sessionRun) long(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	most := cmp.Or(s.in.MostEvents, DefaultMostEvents)
-	full := info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= most || s.updates >= mostUpdates
+	full := info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= most || info.GetCurrentHistorySize() >= mostBytes || s.updates >= mostUpdates
 	return full && len(s.out) == 0 && workflow.AllHandlersFinished(ctx)
 }
 
 // advance has all steps taken that can be taken now.
 func (s *sessionRun) advance(ctx workflow.Context) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: mostAdvance, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
-	return workflow.ExecuteActivity(ctx, AdvanceActivity, s.in).Get(ctx, &s.at)
+	return workflow.ExecuteActivity(ctx, AdvanceActivity, s.of()).Get(ctx, &s.at)
 }
 
 // over reports whether a session that has stopped or failed was not resumed in time.
@@ -177,7 +206,7 @@ func (s *sessionRun) over(now time.Time) bool {
 func (s *sessionRun) drop() {
 	for _, a := range slices.Clone(s.order) {
 		if !slices.Contains(s.at.Asks, a) {
-			s.out[a]()
+			s.out[a].cancel()
 			s.forget(a)
 		}
 	}
@@ -187,21 +216,28 @@ func (s *sessionRun) drop() {
 // ask starts the asks that are out and not under way.
 func (s *sessionRun) ask(ctx workflow.Context) {
 	for _, a := range s.at.Asks {
-		if s.out[a] != nil || slices.Contains(s.ended, a) { // what has ended is repeated by an advance, after its deadline
+		if s.sends(a) || slices.Contains(s.ended, a) { // what has ended is repeated by an advance, after its deadline
 			continue
 		}
 		within, cancel := workflow.WithCancel(ctx)
-		s.out[a] = cancel
+		takes := time.Duration(a.TimeoutMsec) * time.Millisecond
+		s.out[a] = underWay{cancel, workflow.Now(ctx).Add(takes)}
 		s.order = append(s.order, a)
 		// Whether it is still in time says the store, by its clock; then an advance repeats it, and this one ends.
-		within = workflow.WithActivityOptions(within, workflow.ActivityOptions{StartToCloseTimeout: time.Duration(a.TimeoutMsec)*time.Millisecond + graceOfAsks, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
-		asked := workflow.ExecuteActivity(within, AskActivity, s.in, a)
+		within = workflow.WithActivityOptions(within, workflow.ActivityOptions{StartToCloseTimeout: takes + graceOfAsks, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
+		asked := workflow.ExecuteActivity(within, AskActivity, s.of(), a)
 		workflow.Go(ctx, func(ctx workflow.Context) {
 			e := ending{ask: a}
 			_ = asked.Get(ctx, &e.came) // what came of it is in the log; a worker of a former version says nothing
 			s.done.Send(ctx, e)
 		})
 	}
+}
+
+// sends reports whether an activity sends an ask.
+func (s *sessionRun) sends(a Ask) bool {
+	_, is := s.out[a]
+	return is
 }
 
 func (s *sessionRun) forget(a Ask) {
@@ -218,26 +254,30 @@ type ending struct {
 // hasEnded notes the end of an ask, if it was not cancelled. An advance follows, unless others are under way and
 // it would do nothing but wait for them.
 func (s *sessionRun) hasEnded(e ending, fewer bool) {
-	if s.out[e.ask] != nil {
+	if s.sends(e.ask) {
 		s.forget(e.ask)
 		s.ended = append(s.ended, e.ask)
 		s.woken = s.woken || !fewer || !e.came.Waits || len(s.out) == 0
 	}
 }
 
-// fewerEvents is the change by which a wait takes fewer events: a timer that has not fired serves the next wait, too, and
-// no advance follows an ask after which there is nothing to do.
+// fewerEvents is the change of v1 by which a wait takes fewer events: a timer that has not fired serves the next wait, too,
+// and no advance follows an ask after which there is nothing to do.
 const fewerEvents = "fewer-events"
 
-// until starts the timer of a wait, unless the one of a former wait fires in time.
-func (s *sessionRun) until(ctx workflow.Context, after time.Duration, fewer bool) {
-	fires := workflow.Now(ctx).Add(after)
-	if s.timer != nil && fewer && !s.fires.After(fires) {
+// fewer reports whether fewerEvents holds, which v2 need not ask.
+func (s *sessionRun) fewer(ctx workflow.Context) bool {
+	return s.version == v2 || s.version == v1 && workflow.GetVersion(ctx, fewerEvents, workflow.DefaultVersion, 1) >= 1
+}
+
+// until has a timer fire at a time, unless the one of a former wait does so before.
+func (s *sessionRun) until(ctx workflow.Context, at time.Time, fewer bool) {
+	if s.timer != nil && fewer && !s.fires.After(at) {
 		return
 	}
 	s.stopTimer()
 	timing, cancel := workflow.WithCancel(ctx)
-	s.timer, s.fires, s.halt = workflow.NewTimer(timing, after), fires, cancel
+	s.timer, s.fires, s.halt = workflow.NewTimer(timing, at.Sub(workflow.Now(ctx))), at, cancel
 }
 
 func (s *sessionRun) stopTimer() {
@@ -247,24 +287,36 @@ func (s *sessionRun) stopTimer() {
 	}
 }
 
+// endsBefore reports whether an ask has had its time before another one: then its end wakes the workflow, without a timer.
+func (s *sessionRun) endsBefore(at time.Time) bool {
+	return slices.ContainsFunc(s.order, func(a Ask) bool { return !s.out[a].ends.After(at) })
+}
+
 // wait returns when advance may have something to do.
 func (s *sessionRun) wait(ctx workflow.Context) (err error) {
 	after := lookEvery
 	if s.at.WakeAt != 0 {
 		after = min(after, max(soonest, time.UnixMilli(s.at.WakeAt).Sub(workflow.Now(ctx))))
 	}
-	fewer := !s.former && workflow.GetVersion(ctx, fewerEvents, workflow.DefaultVersion, 1) >= 1
-	s.until(ctx, after, fewer)
+	fewer, latest := s.fewer(ctx), workflow.Now(ctx).Add(after)
 	if !fewer {
 		defer s.stopTimer()
 	}
+	if s.version != v2 {
+		s.until(ctx, latest, fewer)
+	}
 	changed := workflow.GetSignalChannel(ctx, ChangedSignal)
 	for !s.woken {
+		if s.version == v2 && !s.endsBefore(latest) { // the one that was waited for may have ended
+			s.until(ctx, latest, fewer)
+		}
 		sel := workflow.NewSelector(ctx)
-		sel.AddFuture(s.timer, func(f workflow.Future) {
-			err = f.Get(ctx, nil)
-			s.timer, s.woken = nil, true
-		})
+		if s.timer != nil {
+			sel.AddFuture(s.timer, func(f workflow.Future) {
+				err = f.Get(ctx, nil)
+				s.timer, s.woken = nil, true
+			})
+		}
 		sel.AddReceive(changed, func(c workflow.ReceiveChannel, _ bool) {
 			var sequence int64
 			c.Receive(ctx, &sequence)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
@@ -456,6 +457,43 @@ func TestTimers(t *testing.T) {
 	}
 }
 
+// TestAsksWake: a timer is started only where it fires before an ask has had its time, whose end wakes the workflow as well.
+func TestAsksWake(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		state  string        // what its state says beside
+		takes  time.Duration // of the ask that ends first
+		timers int           // once both are sent
+		found  time.Duration // what is ruled elsewhere after ten minutes, or is due, at the latest
+	}{
+		{"an ask ends before a look", "", 2 * time.Minute, 0, 16 * time.Minute},
+		{"a look comes before an ask ends", "", 8 * time.Minute, 1, 16 * time.Minute},
+		{"the state is due before an ask ends", `,"due":{"in":"30s","then":"finish"}`, 2 * time.Minute, 1, time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, machineOf(t, c.state+`,"quorum":2,"solicit":{"roundTimeout":"2h"}`, web("a", c.takes.String()), web("b", "60m"), human, half), nil)
+			w.env.OnActivity(temporal.AskActivity, mock.Anything, mock.Anything, mock.MatchedBy(func(a temporal.Ask) bool { return a.SpecialistID == "a" })).After(c.takes).Return(temporal.Came{Waits: true}, nil)
+			w.env.OnActivity(temporal.AskActivity, mock.Anything, mock.Anything, mock.Anything).After(time.Hour).Return(temporal.Came{}, nil)
+			timers := 0
+			w.env.SetOnTimerScheduledListener(func(string, time.Duration) { timers++ })
+			began := w.env.Now()
+			w.env.RegisterDelayedCallback(func() {
+				if timers != c.timers {
+					t.Errorf("%d timers were started, want %d", timers, c.timers)
+				}
+			}, 10*time.Second)
+			w.env.RegisterDelayedCallback(func() {
+				_, err := w.r.Decide(t.Context(), runner.Ruling{SessionID: w.s.ID, RoundID: w.s.Key().ID(), SpecialistID: "carol", TransitionName: "finish"})
+				w.ok(err)
+			}, 10*time.Minute)
+			w.ends("completed", "goal")
+			if took := w.env.Now().Sub(began); took > c.found {
+				t.Errorf("it took %s, want %s", took, c.found)
+			}
+		})
+	}
+}
+
 // TestStatus: the query says where the session stands.
 func TestStatus(t *testing.T) {
 	w := newWorld(t, machineOf(t, "", human, half), nil)
@@ -477,12 +515,21 @@ func TestStatus(t *testing.T) {
 // TestContinueAsNew: a long history begins anew, and only the id of the session goes along.
 func TestContinueAsNew(t *testing.T) {
 	w := newWorld(t, machineOf(t, "", human, half), nil)
-	w.env.SetCurrentHistoryLength(4000)
-	_, err := w.run()
-	if again, ok := errors.AsType[*workflow.ContinueAsNewError](err); !ok || again.WorkflowType.Name != temporal.WorkflowName {
-		t.Fatalf("the workflow ends with %v", err)
+	for _, c := range []struct {
+		events, bytes int
+		suggested     bool
+	}{{temporal.DefaultMostEvents, 0, false}, {10, 4 << 20, false}, {10, 10000, true}} {
+		w.env.SetCurrentHistoryLength(c.events)
+		w.env.SetCurrentHistorySize(c.bytes)
+		w.env.SetContinueAsNewSuggested(c.suggested)
+		_, err := w.run()
+		if again, ok := errors.AsType[*workflow.ContinueAsNewError](err); !ok || again.WorkflowType.Name != temporal.WorkflowName {
+			t.Fatalf("after %+v the workflow ends with %v", c, err)
+		}
+		w.open(w.r.Store())
 	}
-	w.open(w.r.Store())
+	w.env.SetCurrentHistoryLength(temporal.DefaultMostEvents - 1)
+	w.env.SetCurrentHistorySize(4<<20 - 1)
 	w.env.RegisterDelayedCallback(func() {
 		w.rule(temporal.Ruling{RoundID: w.s.Key().ID(), SpecialistID: "carol", TransitionName: "finish"}, "")
 	}, time.Minute)

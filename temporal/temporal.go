@@ -22,6 +22,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -35,9 +36,12 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// FormerWorkflowName is that of workflows that a former version has begun; they go on as they were.
+const FormerWorkflowName = "dialai.session.v1"
+
 // The names under which workers know what they run. They are in histories, and so they stay.
 const (
-	WorkflowName    = "dialai.session.v1"
+	WorkflowName    = "dialai.session.v2"
 	AdvanceActivity = "advance"
 	AskActivity     = "ask"
 	DecideActivity  = "decide"
@@ -124,12 +128,20 @@ func (c *Client) Adopt(ctx context.Context, id specialist.SessionID, by *session
 		return "", err
 	}
 	known := c.attributes(ctx)
+	shown := Shown{s.Status.String(), s.Standing().Code, c.Runner.Tenant(s)}
+	values := shown.values()
+	values[AttributeMachine] = s.Machine().Name()
+	maps.DeleteFunc(values, func(_, value string) bool { return value == "" }) // nothing is to be unset at a start
+	in := Input{SessionID: id.String()}
+	if len(known) > 0 {
+		in.Attributes, in.Shown = known, shown
+	}
 	_, err = c.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: workflowID, TaskQueue: queue,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		TypedSearchAttributes:    sdk.NewSearchAttributes(set(known, map[string]string{AttributeMachine: s.Machine().Name()})...),
-	}, WorkflowName, Input{SessionID: id.String(), Attributes: known})
+		TypedSearchAttributes:    sdk.NewSearchAttributes(set(known, values)...),
+	}, WorkflowName, in)
 	return workflowID, err
 }
 

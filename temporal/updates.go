@@ -157,7 +157,7 @@ func (s *sessionRun) open(roundID string, sequence int64) error {
 func (s *sessionRun) update(ctx workflow.Context, activity string, in, done any) error {
 	s.updates++
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: mostAdvance, HeartbeatTimeout: heartbeat, RetryPolicy: &retries})
-	err := workflow.ExecuteActivity(ctx, activity, s.in, in).Get(ctx, done)
+	err := workflow.ExecuteActivity(ctx, activity, s.of(), in).Get(ctx, done)
 	s.ruled.SendAsync(s.updates)
 	return err
 }
