@@ -34,6 +34,10 @@ type Driver struct {
 	// Ready returns a check of what this driver needs, which /readyz has under its name; without it the server
 	// serves all the same. It may return nil where the flags ask for nothing, as may Ready be.
 	Ready func() func(context.Context) error
+	// Serving says where this driver has its sessions, for who starts dialai serve or reads its --json: lines of text, and
+	// the same as a value that encoding/json takes. It is called once for each tenant before the server answers, and the
+	// context of all ends after 2 s; "" says nothing, as does nil.
+	Serving func(ctx context.Context, e DriverEngine) (text string, about any)
 	// Detail says by what name this driver knows a session that it carries on, as dialai show prints it; nil says
 	// nothing.
 	Detail   func(ctx context.Context, e DriverEngine, s *session.Session) (string, error)
@@ -69,6 +73,12 @@ func (a *app) use(drivers []Driver) {
 		beside := command.Beside{Flags: d.Flags, Committed: d.Committed, Run: func(ctx context.Context, e *command.Engine, tenant string) error {
 			return d.Run(ctx, DriverEngine{Runner: e.Runner, Tenant: tenant})
 		}}
+		if d.Serving != nil {
+			beside.Serving = func(ctx context.Context, e *command.Engine, tenant string) (string, string, any) {
+				text, about := d.Serving(ctx, DriverEngine{Runner: e.Runner, Tenant: tenant})
+				return d.Name, text, about
+			}
+		}
 		if d.Ready != nil {
 			beside.Ready = func() (string, func(context.Context) error) { return d.Name, d.Ready() }
 		}

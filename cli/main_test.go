@@ -59,7 +59,18 @@ func courier() cli.Driver {
 	return cli.Driver{
 		Name:  "temporal",
 		Flags: func(f *flag.FlagSet) { f.StringVar(&depot, "depot", "here", "the `place` that couriers start from") },
-		Run:   func(context.Context, cli.DriverEngine) error { return nil },
+		Run: func(context.Context, cli.DriverEngine) error {
+			if depot == "nowhere" {
+				return errors.New("couriers have nowhere to start from")
+			}
+			return nil
+		},
+		Serving: func(_ context.Context, e cli.DriverEngine) (string, any) {
+			if depot == "here" {
+				return "", nil
+			}
+			return "starts from " + depot + "\nfor " + e.Tenant, map[string]string{"depot": depot}
+		},
 		Detail: func(_ context.Context, _ cli.DriverEngine, s *session.Session) (string, error) {
 			return "parcel " + s.ID.String()[:8], nil
 		},

@@ -21,12 +21,12 @@ import (
 )
 
 // What dialai-temporal has beside dialai: serve runs a worker with --temporal, adopt gives a session to a
-// workflow, workflow says where that stands.
+// workflow, workflow says where that stands, task-queue who asks for work (queue.go).
 
 // settings are what the flags say.
 type settings struct {
-	address, namespace, queue string
-	all                       bool // adopt
+	address, namespace, queue, ui string
+	all                           bool // adopt
 
 	mu      sync.Mutex
 	changes map[string]chan change // by tenant
@@ -47,13 +47,14 @@ func (s *settings) flags(f *flag.FlagSet) {
 	f.StringVar(&s.address, "temporal", "", "the `address` of the frontend of Temporal, such as 127.0.0.1:7233")
 	f.StringVar(&s.namespace, "temporal-namespace", client.DefaultNamespace, "the `namespace` in Temporal")
 	f.StringVar(&s.queue, "temporal-queue", DefaultQueue, "how the `name` of the task queue begins, the same for all servers on one store")
+	f.StringVar(&s.ui, "temporal-ui", "", "the `URL` of Temporal's page, for links (default: at loopback 1000 ports on, where the server for development has it)")
 }
 
 // Driver returns what cli.Main takes.
 func Driver() cli.Driver {
 	s := &settings{changes: map[string]chan change{}}
 	return cli.Driver{
-		Name: "temporal", Flags: s.flags, Run: s.run, Ready: s.ready, Committed: s.committed, Detail: s.detail,
+		Name: "temporal", Flags: s.flags, Run: s.run, Ready: s.ready, Committed: s.committed, Detail: s.detail, Serving: s.serving,
 		Commands: []cli.DriverCommand{{
 			Use: "adopt <session>... | --all", Short: "Have workflows of Temporal drive sessions",
 			Long: `Have each of the sessions driven by a workflow of Temporal, whatever became of a workflow that it had
@@ -67,9 +68,17 @@ a workflow drives is left as it is. Servers with --temporal do the work.`,
 			Run: s.adopt,
 		}, {
 			Use: "workflow <session>", Short: "Show where the workflow of a session stands",
-			Long:    `Show where a session stood when its workflow looked last, as Temporal knows it.`,
+			Long: `Show where a session stood when its workflow looked last, as Temporal knows it, and where that is: namespace,
+task queue, how many ask there for work, and its page in Temporal. A worker answers.`,
 			Example: `  dialai-temporal workflow 0b9c1d3e --temporal 127.0.0.1:7233`,
 			Run:     s.workflow,
+		}, {
+			Use: "task-queue", Short: "Show who asks Temporal for work of the sessions of the store",
+			Long: `Show where the sessions of the store are in Temporal: namespace and task queue, its page, about how many tasks
+wait for a worker, and who asks for them, and when they did last. Who lives asks once a minute; who is gone is
+listed for some minutes more.`,
+			Example: `  dialai-temporal task-queue --temporal 127.0.0.1:7233`,
+			Run:     s.taskQueue,
 		}},
 	}
 }
@@ -97,7 +106,7 @@ func (s *settings) run(ctx context.Context, e cli.DriverEngine) error {
 		return err
 	}
 	defer c.Close()
-	at := &Client{Temporal: c, Runner: e.Runner, Queue: s.queue, Namespace: s.namespace}
+	at := s.client(c, e)
 	var told sync.WaitGroup
 	defer told.Wait()
 	told.Go(func() { s.tell(ctx, at, s.of(e.Tenant)) })
@@ -115,7 +124,11 @@ func (s *settings) with(ctx context.Context, e cli.DriverEngine, do func(*Client
 		return err
 	}
 	defer c.Close()
-	return do(&Client{Temporal: c, Runner: e.Runner, Queue: s.queue, Namespace: s.namespace})
+	return do(s.client(c, e))
+}
+
+func (s *settings) client(c client.Client, e cli.DriverEngine) *Client {
+	return &Client{Temporal: c, Runner: e.Runner, Queue: s.queue, Namespace: s.namespace}
 }
 
 func (s *settings) adopt(ctx context.Context, e cli.DriverEngine, args []string) error {
@@ -166,35 +179,6 @@ func adopt(ctx context.Context, e cli.DriverEngine, c *Client, id specialist.Ses
 // detail names the workflow of a session, which follows from its id: nobody is asked.
 func (s *settings) detail(ctx context.Context, e cli.DriverEngine, of *session.Session) (string, error) {
 	return (&Client{Runner: e.Runner}).WorkflowID(ctx, of.ID)
-}
-
-func (s *settings) workflow(ctx context.Context, e cli.DriverEngine, args []string) error {
-	if len(args) != 1 {
-		return errors.New("which session? dialai-temporal sessions lists them")
-	}
-	return s.with(ctx, e, func(c *Client) error {
-		found, err := e.Find(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		at, err := c.Status(ctx, found.ID)
-		if _, none := errors.AsType[*serviceerror.NotFound](err); none {
-			return fmt.Errorf("no workflow drives session %s: dialai-temporal adopt %[1]s starts one", found.ID)
-		}
-		if err != nil {
-			return fmt.Errorf("session %s: %w", found.ID, err)
-		}
-		if e.JSON {
-			return json.NewEncoder(e.Out).Encode(at)
-		}
-		workflowID, err := c.WorkflowID(ctx, found.ID)
-		if at.Status == "" {
-			fmt.Fprintf(e.Out, "Workflow:  %s\nStatus:    it has begun, and not looked yet\n", workflowID)
-			return err
-		}
-		fmt.Fprintf(e.Out, "Workflow:  %s\nStatus:    %s %s\nState:     %s\nSequence:  %d\nAsks:      %d\n", workflowID, at.Status, at.Code, at.State, at.Sequence, len(at.Asks))
-		return err
-	})
 }
 
 // A change is what a workflow is told of.

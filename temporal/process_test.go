@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -66,13 +69,36 @@ type place struct {
 	store   string
 	env     []string
 	listens string // the address of the newest server
+	says    string // the file with what that prints
+}
+
+// builds is the folder of the program that all tests use.
+var builds string
+
+var build = sync.OnceValue(func() error {
+	out, err := exec.Command("go", "build", "-o", builds, "./cmd/dialai-temporal").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+})
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if builds, err = os.MkdirTemp("", "temporal"); err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(builds)
+		return m.Run()
+	}())
 }
 
 func newPlace(t *testing.T, hook string) *place {
 	t.Helper()
-	p := &place{server: newServer(t), program: filepath.Join(t.TempDir(), "dialai-temporal"), store: filepath.Join(t.TempDir(), "dialai.db")}
-	if out, err := exec.Command("go", "build", "-o", p.program, "./cmd/dialai-temporal").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	p := &place{server: newServer(t), program: filepath.Join(builds, "dialai-temporal"), store: filepath.Join(t.TempDir(), "dialai.db")}
+	if err := build(); err != nil {
+		t.Fatal(err)
 	}
 	p.env = append(os.Environ(), "DIALAI_WEBHOOK_ALLOW="+strings.TrimPrefix(hook, "http://"), "A_WEBHOOK_TOKEN=secret", "XDG_DATA_HOME="+t.TempDir())
 	return p
@@ -91,6 +117,13 @@ func (p *place) serve() *exec.Cmd {
 	cmd.Env = p.env
 	var log bytes.Buffer
 	cmd.Stderr = &log
+	p.says = filepath.Join(p.TempDir(), "says")
+	says, err := os.Create(p.says)
+	if err != nil {
+		p.Fatal(err)
+	}
+	defer says.Close()
+	cmd.Stdout = says
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
 	}
@@ -368,6 +401,56 @@ func TestCommandsWorkOnTheStore(t *testing.T) {
 			t.Errorf("dialai-temporal %v says %s, %v", c, out, err)
 		}
 	}
+}
+
+// TestServing: a server says where its sessions are in Temporal, also where that is down, and the commands say who asks for
+// work there.
+func TestServing(t *testing.T) {
+	p := newPlace(t, "")
+	_, port, _ := net.SplitHostPort(p.address)
+	n, _ := strconv.Atoi(port)
+	page := fmt.Sprintf("http://127.0.0.1:%d/namespaces/default/", n+1000)
+	said := func(want string) {
+		t.Helper()
+		p.until(func() bool { text, _ := os.ReadFile(p.says); return strings.Contains(string(text), page) })
+		if text, _ := os.ReadFile(p.says); !regexp.MustCompile(want).Match(text) {
+			t.Errorf("the server says %s, want %s", text, want)
+		}
+	}
+	queue := func() (q temporal.QueueStatus) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(p.call("task-queue", "--temporal", p.address, "--json")), &q); err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	one := p.begin(machineOf(t, "", human, half))
+	p.call("adopt", one.ID.String(), "--temporal", p.address)
+	p.until(func() bool { return queue().Backlog == 1 }) // nobody takes it
+	if out := p.call("task-queue", "--temporal", p.address); !strings.Contains(out, "Pollers:     0\n") || !strings.Contains(out, "hint: nobody runs these sessions: dialai-temporal serve --temporal "+p.address+" does") {
+		t.Errorf("task-queue says %s", out)
+	}
+	p.serve()
+	said(`(?m)^  temporal at ` + p.address + `, namespace default, task queue dialai/[0-9a-f]{16}, no pollers before this one\n    ` + page + `task-queues/dialai%2F[0-9a-f]{16}$`)
+	p.workflow(one, needsHuman)
+	p.until(func() bool {
+		q := queue()
+		return len(q.Pollers) == 1 && q.Pollers[0].Workflows && q.Pollers[0].Activities && q.Backlog == 0
+	})
+	for args, want := range map[string]string{
+		"task-queue": `(?m)^Temporal:    ` + p.address + `\nNamespace:   default\nTask queue:  dialai/[0-9a-f]{16}\nPage:        ` + page + `task-queues/dialai%2F[0-9a-f]{16}\nBacklog:     0\nPollers:     1\n  \d+@\S*  workflows and activities, asked \d+s ago$`,
+		"task-queue --temporal-ui https://temporal.example/": `(?m)^Page:        https://temporal.example/namespaces/default/task-queues/dialai%2F`,
+		"workflow " + one.ID.String():                        `^Workflow:    dialai/[0-9a-f]{16}/` + one.ID.String() + `\nPage:        ` + page + `workflows/dialai%2F[0-9a-f]{16}%2F` + one.ID.String() + `\nNamespace:   default\nTask queue:  dialai/[0-9a-f]{16}\nPollers:     1\nStatus:      needs_human no_proposals\n`,
+	} {
+		if out := p.call(append(strings.Fields(args), "--temporal", p.address)...); !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("%s says %s, want %s", args, out, want)
+		}
+	}
+	p.kill()
+	p.store = filepath.Join(t.TempDir(), "other.db")
+	p.serve()
+	said(`(?m)^  temporal at ` + p.address + `, namespace default, task queue dialai/[0-9a-f]{16}, which does not answer: sessions there go on when it does$`)
+	p.readiness("failing")
 }
 
 // TestGuide does what docs/temporal.md says, but for how the servers are started.

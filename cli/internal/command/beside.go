@@ -17,6 +17,8 @@ type Beside struct {
 	// Ready returns what /readyz says of it, by the name of the check: what is wrong, and nothing for which the server could
 	// not serve. nil has no check; it may return a nil function, where there is nothing to do.
 	Ready func() (name string, check func(context.Context) error)
+	// Serving says, by its name, where it has its sessions, as text and as JSON; "" says nothing, as does nil.
+	Serving func(ctx context.Context, e *Engine, tenant string) (name, text string, about any)
 	// Committed is told of every commit of the server, and must not block; nil is told nothing.
 	Committed func(tenant string, c session.Change)
 }

@@ -261,7 +261,7 @@ func (a *app) serve(cmd *cobra.Command, f *serveFlags) error {
 	}
 	if f.listening != nil {
 		f.listening()
-	} else if err := a.tellServing(f, listeners, a.opened(ctx, f, h.web, listeners, log)); err != nil {
+	} else if err := a.tellServing(ctx, f, h, listeners, a.opened(ctx, f, h.web, listeners, log)); err != nil {
 		return err
 	}
 	hangup := func() { again.again(h.web) }
@@ -490,11 +490,14 @@ type ServingLine struct {
 	URLs    []string `json:"urls"`
 	KeyFile string   `json:"keyFile,omitempty"` // "" with --auth none
 	Desk    string   `json:"desk,omitempty"`    // "" without --open
+
+	Drivers []ServingDriver `json:"drivers,omitempty"`
 }
 
-// tellServing says where the server is, how to call it, and where the desk is, unless that is "".
-func (a *app) tellServing(f *serveFlags, listeners []net.Listener, desk string) error {
-	line := ServingLine{V: 1, Kind: "serving", Desk: desk}
+// tellServing says where the server is, how to call it, where other drivers have their sessions, and where the desk is,
+// unless that is "".
+func (a *app) tellServing(ctx context.Context, f *serveFlags, h *assembled, listeners []net.Listener, desk string) error {
+	line := ServingLine{V: 1, Kind: "serving", Desk: desk, Drivers: a.drivers(ctx, h)}
 	for _, l := range listeners {
 		line.URLs = append(line.URLs, urlOf(l.Addr(), f.cert != ""))
 	}
@@ -521,6 +524,9 @@ func (a *app) tellServing(f *serveFlags, listeners []net.Listener, desk string) 
 	fmt.Fprintf(a.Out, "dialai serves %s (store %s)\n", strings.Join(line.URLs, ", "), cmp.Or(path, render.StoreName(address), "memory:"))
 	if line.KeyFile != "" && !strings.HasPrefix(line.URLs[0], "unix:") {
 		fmt.Fprintf(a.Out, "  curl -H \"Authorization: Bearer $(cat %s)\" %s/v1\n", render.Quote(line.KeyFile), line.URLs[0])
+	}
+	for _, d := range line.Drivers {
+		d.print(a.Out)
 	}
 	if desk != "" {
 		fmt.Fprintf(a.Out, "  desk %s (once, within 60 seconds)\n", desk)
