@@ -430,7 +430,7 @@ func TestServing(t *testing.T) {
 	if out := p.call("task-queue", "--temporal", p.address); !strings.Contains(out, "Pollers:     0\n") || !strings.Contains(out, "hint: nobody runs these sessions: dialai-temporal serve --temporal "+p.address+" does") {
 		t.Errorf("task-queue says %s", out)
 	}
-	p.serve()
+	worker := p.serve()
 	said(`(?m)^  temporal at ` + p.address + `, namespace default, task queue dialai/[0-9a-f]{16}, no pollers before this one\n    ` + page + `task-queues/dialai%2F[0-9a-f]{16}$`)
 	p.workflow(one, needsHuman)
 	p.until(func() bool {
@@ -446,6 +446,18 @@ func TestServing(t *testing.T) {
 			t.Errorf("%s says %s, want %s", args, out, want)
 		}
 	}
+	_ = worker.Process.Signal(os.Interrupt)
+	_ = worker.Wait()
+	p.call("decide", one.ID.String(), "finish", "--as", "carol")
+	silent := exec.Command(p.program, "workflow", one.ID.String(), "--temporal", p.address, "--store", p.store)
+	silent.Env = p.env
+	if out, err := silent.CombinedOutput(); err == nil || !regexp.MustCompile(`no worker says where its workflow stands, and \d+@\S* asked for work \d+s ago: dialai-temporal serve --temporal `+p.address+` is one`).Match(out) {
+		t.Errorf("without a worker workflow says %s, %v", out, err)
+	}
+	p.serve()
+	p.until(func() bool {
+		return strings.Contains(p.call("workflow", one.ID.String(), "--temporal", p.address), " (the store is at ")
+	})
 	p.kill()
 	p.store = filepath.Join(t.TempDir(), "other.db")
 	p.serve()

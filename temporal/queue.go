@@ -169,11 +169,24 @@ func (q *QueueStatus) print(out io.Writer, now time.Time) {
 		case !p.Workflows:
 			does = "activities"
 		}
-		fmt.Fprintf(out, "  %s  %s, asked %s ago\n", p.Identity, does, max(0, now.Sub(time.UnixMilli(p.LastAccess)).Round(time.Second)))
+		fmt.Fprintf(out, "  %s  %s, asked %s ago\n", p.Identity, does, p.ago(now))
 	}
 	if len(q.Pollers) == 0 {
 		fmt.Fprintf(out, "    hint: nobody runs these sessions: dialai-temporal serve --temporal %s does\n", q.Address)
 	}
+}
+
+func (p *Poller) ago(now time.Time) time.Duration {
+	return max(0, now.Sub(time.UnixMilli(p.LastAccess)).Round(time.Second))
+}
+
+// asked says when somebody asked for work last.
+func (q *QueueStatus) asked(now time.Time) string {
+	if len(q.Pollers) == 0 {
+		return "nobody has asked for work for minutes"
+	}
+	last := slices.MaxFunc(q.Pollers, func(a, b Poller) int { return cmp.Compare(a.LastAccess, b.LastAccess) })
+	return fmt.Sprintf("%s asked for work %s ago", last.Identity, last.ago(now))
 }
 
 // A WorkflowStatus is what the command workflow says with --json.
@@ -181,7 +194,8 @@ type WorkflowStatus struct {
 	WorkflowID string `json:"workflowId"`
 	Page       string `json:"page,omitempty"` // the URL of the workflow in Temporal's page; "" if that is not known
 	Status
-	Queue QueueStatus `json:"queue"`
+	Stored int64       `json:"stored"` // the sequence number of the session in the store: the workflow has not looked yet if that is later
+	Queue  QueueStatus `json:"queue"`
 }
 
 // answersWithin is how long a worker has to say where a workflow stands.
@@ -212,8 +226,9 @@ func (s *settings) workflow(ctx context.Context, e cli.DriverEngine, args []stri
 			return fmt.Errorf("no workflow drives session %s: dialai-temporal adopt %[1]s starts one", found.ID)
 		}
 		if err != nil { // a worker answers, not Temporal
-			return fmt.Errorf("session %s: its workflow does not answer, and %d pollers ask for work: dialai-temporal task-queue names them, and dialai-temporal serve --temporal %s is one: %w", found.ID, len(at.Queue.Pollers), s.address, err)
+			return fmt.Errorf("session %s: no worker says where its workflow stands, and %s: dialai-temporal serve --temporal %s is one: %w", found.ID, at.Queue.asked(time.Now()), s.address, err)
 		}
+		at.Stored = found.Sequence
 		if e.JSON {
 			return json.NewEncoder(e.Out).Encode(at)
 		}
@@ -232,5 +247,9 @@ func (at *WorkflowStatus) print(out io.Writer) {
 		fmt.Fprintf(out, "Status:      it has begun, and not looked yet\n")
 		return
 	}
-	fmt.Fprintf(out, "Status:      %s\nState:       %s\nSequence:    %d\nAsks:        %d\n", strings.TrimSpace(at.Status.Status+" "+at.Code), at.State, at.Sequence, len(at.Asks))
+	behind := ""
+	if at.Stored > at.Sequence {
+		behind = fmt.Sprintf(" (the store is at %d: it looks within %g minutes)", at.Stored, lookEvery.Minutes())
+	}
+	fmt.Fprintf(out, "Status:      %s\nState:       %s\nSequence:    %d%s\nAsks:        %d\n", strings.TrimSpace(at.Status.Status+" "+at.Code), at.State, at.Sequence, behind, len(at.Asks))
 }
