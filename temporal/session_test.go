@@ -522,6 +522,7 @@ func TestContinueAsNew(t *testing.T) {
 		w.env.SetCurrentHistoryLength(c.events)
 		w.env.SetCurrentHistorySize(c.bytes)
 		w.env.SetContinueAsNewSuggested(c.suggested)
+		w.env.RegisterDelayedCallback(w.env.CancelWorkflow, time.Hour) // it would wait for ever
 		_, err := w.run()
 		if again, ok := errors.AsType[*workflow.ContinueAsNewError](err); !ok || again.WorkflowType.Name != temporal.WorkflowName {
 			t.Fatalf("after %+v the workflow ends with %v", c, err)
