@@ -355,6 +355,8 @@ func TestTemporalDown(t *testing.T) {
 	if out := p.run("decide", one.ID.String(), "finish", "--as", "carol", "--server", "http://"+p.listens, "--key-file", filepath.Join(filepath.Dir(p.store), "server-key")); !strings.Contains(out, "complete") {
 		t.Errorf("the ruling came to %s", out)
 	}
+	tries := time.NewTimer(6 * time.Second) // longer than one try to tell the workflow takes, which so has to be made again
+	<-tries.C
 	p.start(program(t))
 	p.readiness("ok")
 	p.ends(one, "completed")
