@@ -31,7 +31,7 @@ func (s *server) guide(begins string) string {
 			continue
 		}
 		code = strings.ReplaceAll(strings.TrimPrefix(begins, "temporal")+code, "127.0.0.1:7233", s.address)
-		cmd := exec.CommandContext(s.Context(), "sh", "-c", program(s.T)+code)
+		cmd := exec.CommandContext(s.Context(), "sh", "-c", program(s.TB)+code)
 		cmd.Env = append(os.Environ(), "HOME="+s.TempDir())
 		out, err := cmd.CombinedOutput()
 		if err != nil {

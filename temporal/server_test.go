@@ -28,7 +28,7 @@ import (
 )
 
 // program returns the program of Temporal.
-func program(t *testing.T) string {
+func program(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("DIALAI_TEMPORAL_CLI")
 	if path == "" {
@@ -47,16 +47,16 @@ func program(t *testing.T) string {
 
 // A server is a server of Temporal on loopback, which keeps its state in a file.
 type server struct {
-	*testing.T
+	testing.TB
 	address string
 	file    string
 	process *exec.Cmd
 	client  client.Client
 }
 
-func newServer(t *testing.T) *server {
+func newServer(t testing.TB) *server {
 	t.Helper()
-	s := &server{T: t, file: filepath.Join(t.TempDir(), "temporal.db")}
+	s := &server{TB: t, file: filepath.Join(t.TempDir(), "temporal.db")}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
