@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dialai/dialai/cli/internal/command"
 	"github.com/dialai/dialai/cli/internal/render"
@@ -44,9 +45,10 @@ type Driver struct {
 	Commands []DriverCommand
 }
 
-// A DriverCommand is a command of a Driver, among those of dialai.
+// A DriverCommand is a command of a Driver, among those of dialai. Where dialai has a command of the same name, the one
+// of the Driver is run in its place if any flag of the Driver is given, and their helps are one.
 type DriverCommand struct {
-	Use, Short, Long, Example string              // as help shows them; Use begins with a name that no other command has
+	Use, Short, Long, Example string              // as help shows them; Use begins with its name
 	Flags                     func(*flag.FlagSet) // of this command alone; nil declares none
 	// Run does the work. What it writes to Out is printed also where it fails.
 	Run func(ctx context.Context, e DriverEngine, args []string) error
@@ -121,17 +123,33 @@ func (a *app) driverOf(ctx context.Context, e *engine, s *session.Session) (stri
 	return driver.String(), nil
 }
 
-// addDrivers adds the commands of the drivers, in a group of their own.
+// addDrivers adds the commands of the drivers, in a group of their own, or to those of the same name.
 func (a *app) addDrivers(root *cobra.Command) {
-	for i, c := range a.driverCommands() {
-		const title = "Drive sessions elsewhere:"
-		if i == 0 {
-			root.AddGroup(&cobra.Group{ID: title, Title: title})
+	const title = "Drive sessions elsewhere:"
+	for _, c := range a.driverCommands() {
+		if i := slices.IndexFunc(root.Commands(), func(o *cobra.Command) bool { return o.Name() == c.Name() }); i >= 0 {
+			extend(root.Commands()[i], c)
+			continue
 		}
-		if slices.ContainsFunc(root.Commands(), func(o *cobra.Command) bool { return o.Name() == c.Name() }) {
-			panic(fmt.Sprintf("cli: a driver has the command %s, and dialai has it too", render.Clean(c.Name())))
+		if !root.ContainsGroup(title) {
+			root.AddGroup(&cobra.Group{ID: title, Title: title})
 		}
 		c.GroupID = title
 		root.AddCommand(c)
+	}
+}
+
+// extend has a command do what another one does if a flag of that is given.
+func extend(cmd, other *cobra.Command) {
+	cmd.Flags().AddFlagSet(other.Flags())
+	cmd.Long, cmd.Example = cmd.Long+"\n\n"+other.Long, cmd.Example+"\n"+other.Example
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		given := false
+		other.Flags().VisitAll(func(f *pflag.Flag) { given = given || f.Changed })
+		if given {
+			return other.RunE(cmd, args)
+		}
+		return run(cmd, args)
 	}
 }

@@ -103,6 +103,12 @@ func courier() cli.Driver {
 				_, err = e.SetDriver(ctx, s.ID, to, e.Actor)
 				return err
 			},
+		}, { // which dialai has, too
+			Use: "status", Short: "Say where couriers are", Long: "With --depot, say where couriers are.", Example: "  dialai-driver status --depot here",
+			Run: func(_ context.Context, e cli.DriverEngine, args []string) error {
+				fmt.Fprintf(e.Out, "couriers of %s are at %s\n", strings.Join(args, " "), depot)
+				return nil
+			},
 		}},
 	}
 }

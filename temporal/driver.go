@@ -21,7 +21,7 @@ import (
 )
 
 // What dialai-temporal has beside dialai: serve runs a worker with --temporal, adopt gives a session to a
-// workflow, workflow says where that stands, task-queue who asks for work (queue.go).
+// workflow, status says with --temporal where that stands, and without a session who asks for work (queue.go).
 
 // settings are what the flags say.
 type settings struct {
@@ -67,18 +67,16 @@ a workflow drives is left as it is. Servers with --temporal do the work.`,
 			},
 			Run: s.adopt,
 		}, {
-			Use: "workflow <session>", Short: "Show where the workflow of a session stands",
-			Long: `Show where a session stood when its workflow looked last, as Temporal knows it, and where that is: namespace,
-task queue, how many ask there for work, and its page in Temporal. A worker answers.`,
-			Example: `  dialai-temporal workflow 0b9c1d3e --temporal 127.0.0.1:7233`,
-			Run:     s.workflow,
-		}, {
-			Use: "task-queue", Short: "Show who asks Temporal for work of the sessions of the store",
-			Long: `Show where the sessions of the store are in Temporal: namespace and task queue, its page, about how many tasks
-wait for a worker, and who asks for them, and when they did last. Who lives asks once a minute; who is gone is
-listed for some minutes more.`,
-			Example: `  dialai-temporal task-queue --temporal 127.0.0.1:7233`,
-			Run:     s.taskQueue,
+			Use: "status [session]", Short: "Show where the workflow of a session stands",
+			Long: `With --temporal, show where a session stood when its workflow looked last, as Temporal
+knows it, and where that is: namespace, task queue, who asks there for work, and its
+page in Temporal. A worker answers. Without a session, show where the sessions of the
+store are in Temporal: about how many tasks wait for a worker, and who asks for them,
+and when they did last. Who lives asks once a minute; who is gone is listed for some
+minutes more.`,
+			Example: `  dialai-temporal status 0b9c1d3e --temporal 127.0.0.1:7233
+  dialai-temporal status --temporal 127.0.0.1:7233`,
+			Run: s.status,
 		}},
 	}
 }

@@ -219,7 +219,7 @@ func TestWorkerKilled(t *testing.T) {
 		t.Errorf("adopt says %s", out)
 	}
 	key := <-hook.asked
-	if out := p.call("workflow", one.ID.String()[:8], "--temporal", p.address, "--json"); !strings.Contains(out, `"status":"waiting"`) || !strings.Contains(out, `"specialistId":"slow"`) {
+	if out := p.call("status", one.ID.String()[:8], "--temporal", p.address, "--json"); !strings.Contains(out, `"status":"waiting"`) || !strings.Contains(out, `"specialistId":"slow"`) {
 		t.Errorf("the workflow stands at %s", out)
 	}
 	_ = worker.Process.Kill()
@@ -396,7 +396,7 @@ func TestCommandsWorkOnTheStore(t *testing.T) {
 	if err := worker.Wait(); err != nil && worker.ProcessState.ExitCode() != 130 {
 		t.Errorf("the server ends with %v", err)
 	}
-	for _, c := range [][]string{{"adopt", one.ID.String()}, {"workflow", "--temporal", p.address}} {
+	for _, c := range [][]string{{"adopt", one.ID.String()}, {"status", one.ID.String(), "--temporal-queue", "dialai"}} {
 		cmd := exec.Command(p.program, append(c, "--store", p.store)...)
 		cmd.Env = p.env
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "which se") {
@@ -421,7 +421,7 @@ func TestServing(t *testing.T) {
 	}
 	queue := func() (q temporal.QueueStatus) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(p.call("task-queue", "--temporal", p.address, "--json")), &q); err != nil {
+		if err := json.Unmarshal([]byte(p.call("status", "--temporal", p.address, "--json")), &q); err != nil {
 			t.Fatal(err)
 		}
 		return q
@@ -429,8 +429,8 @@ func TestServing(t *testing.T) {
 	one := p.begin(machineOf(t, "", human, half))
 	p.call("adopt", one.ID.String(), "--temporal", p.address)
 	p.until(func() bool { return queue().Backlog == 1 }) // nobody takes it
-	if out := p.call("task-queue", "--temporal", p.address); !strings.Contains(out, "Pollers:     0\n") || !strings.Contains(out, "hint: nobody runs these sessions: dialai-temporal serve --temporal "+p.address+" does") {
-		t.Errorf("task-queue says %s", out)
+	if out := p.call("status", "--temporal", p.address); !strings.Contains(out, "Pollers:     0\n") || !strings.Contains(out, "hint: nobody runs these sessions: dialai-temporal serve --temporal "+p.address+" does") {
+		t.Errorf("status says %s", out)
 	}
 	worker := p.serve()
 	said(`(?m)^  temporal at ` + p.address + `, namespace default, task queue dialai/[0-9a-f]{16}, no pollers before this one\n    ` + page + `task-queues/dialai%2F[0-9a-f]{16}$`)
@@ -440,9 +440,9 @@ func TestServing(t *testing.T) {
 		return len(q.Pollers) == 1 && q.Pollers[0].Workflows && q.Pollers[0].Activities && q.Backlog == 0
 	})
 	for args, want := range map[string]string{
-		"task-queue": `(?m)^Temporal:    ` + p.address + `\nNamespace:   default\nTask queue:  dialai/[0-9a-f]{16}\nPage:        ` + page + `task-queues/dialai%2F[0-9a-f]{16}\nBacklog:     0\nPollers:     1\n  \d+@\S*  workflows and activities, asked \d+s ago$`,
-		"task-queue --temporal-ui https://temporal.example/": `(?m)^Page:        https://temporal.example/namespaces/default/task-queues/dialai%2F`,
-		"workflow " + one.ID.String():                        `^Workflow:    dialai/[0-9a-f]{16}/` + one.ID.String() + `\nPage:        ` + page + `workflows/dialai%2F[0-9a-f]{16}%2F` + one.ID.String() + `\nNamespace:   default\nTask queue:  dialai/[0-9a-f]{16}\nPollers:     1\nStatus:      needs_human no_proposals\n`,
+		"status": `(?m)^Temporal:    ` + p.address + `\nNamespace:   default\nTask queue:  dialai/[0-9a-f]{16}\nPage:        ` + page + `task-queues/dialai%2F[0-9a-f]{16}\nBacklog:     0\nPollers:     1\n  \d+@\S*  workflows and activities, asked \d+s ago$`,
+		"status --temporal-ui https://temporal.example/": `(?m)^Page:        https://temporal.example/namespaces/default/task-queues/dialai%2F`,
+		"status " + one.ID.String():                      `^Workflow:    dialai/[0-9a-f]{16}/` + one.ID.String() + `\nPage:        ` + page + `workflows/dialai%2F[0-9a-f]{16}%2F` + one.ID.String() + `\nNamespace:   default\nTask queue:  dialai/[0-9a-f]{16}\nPollers:     1\nStatus:      needs_human no_proposals\n`,
 	} {
 		if out := p.call(append(strings.Fields(args), "--temporal", p.address)...); !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("%s says %s, want %s", args, out, want)
@@ -451,14 +451,14 @@ func TestServing(t *testing.T) {
 	_ = worker.Process.Signal(os.Interrupt)
 	_ = worker.Wait()
 	p.call("decide", one.ID.String(), "finish", "--as", "carol")
-	silent := exec.Command(p.program, "workflow", one.ID.String(), "--temporal", p.address, "--store", p.store)
+	silent := exec.Command(p.program, "status", one.ID.String(), "--temporal", p.address, "--store", p.store)
 	silent.Env = p.env
 	if out, err := silent.CombinedOutput(); err == nil || !regexp.MustCompile(`no worker says where its workflow stands, and \d+@\S* asked for work \d+s ago: dialai-temporal serve --temporal `+p.address+` is one`).Match(out) {
-		t.Errorf("without a worker workflow says %s, %v", out, err)
+		t.Errorf("without a worker status says %s, %v", out, err)
 	}
 	p.serve()
 	p.until(func() bool {
-		return strings.Contains(p.call("workflow", one.ID.String(), "--temporal", p.address), " (the store is at ")
+		return strings.Contains(p.call("status", one.ID.String(), "--temporal", p.address), " (the store is at ")
 	})
 	p.kill()
 	p.store = filepath.Join(t.TempDir(), "other.db")

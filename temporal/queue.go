@@ -25,7 +25,7 @@ import (
 
 // Where the sessions of a store are in Temporal, for whoever looks why they do not go on: the namespace and the task
 // queue, who asks it for work, what waits there, and Temporal's own page. dialai serve says it when it listens, the
-// command task-queue at any time, and the command workflow of one session.
+// command status at any time, of the whole store or of one session.
 
 // A QueueStatus is where the sessions of a store are in Temporal, and who asks for work there.
 type QueueStatus struct {
@@ -136,11 +136,15 @@ func polled(q QueueStatus, err error) string {
 	return fmt.Sprintf("%d pollers before this one", len(q.Pollers))
 }
 
-// taskQueue is the command task-queue.
-func (s *settings) taskQueue(ctx context.Context, e cli.DriverEngine, args []string) error {
-	if len(args) > 0 {
-		return errors.New("task-queue takes no session: it is of all sessions of the store")
+// status is the command status with a flag of Temporal.
+func (s *settings) status(ctx context.Context, e cli.DriverEngine, args []string) error {
+	if len(args) == 0 {
+		return s.statusOfQueue(ctx, e)
 	}
+	return s.statusOf(ctx, e, args[0])
+}
+
+func (s *settings) statusOfQueue(ctx context.Context, e cli.DriverEngine) error {
 	return s.with(ctx, e, func(c *Client) error {
 		q, err := s.describe(ctx, c)
 		if err != nil {
@@ -189,7 +193,7 @@ func (q *QueueStatus) asked(now time.Time) string {
 	return fmt.Sprintf("%s asked for work %s ago", last.Identity, last.ago(now))
 }
 
-// A WorkflowStatus is what the command workflow says with --json.
+// A WorkflowStatus is what the command status says of a session with --json.
 type WorkflowStatus struct {
 	WorkflowID string `json:"workflowId"`
 	Page       string `json:"page,omitempty"` // the URL of the workflow in Temporal's page; "" if that is not known
@@ -201,13 +205,9 @@ type WorkflowStatus struct {
 // answersWithin is how long a worker has to say where a workflow stands.
 const answersWithin = 10 * time.Second
 
-// workflow is the command workflow.
-func (s *settings) workflow(ctx context.Context, e cli.DriverEngine, args []string) error {
-	if len(args) != 1 {
-		return errors.New("which session? dialai-temporal sessions lists them")
-	}
+func (s *settings) statusOf(ctx context.Context, e cli.DriverEngine, id string) error {
 	return s.with(ctx, e, func(c *Client) error {
-		found, err := e.Find(ctx, args[0])
+		found, err := e.Find(ctx, id)
 		if err != nil {
 			return err
 		}
