@@ -28,7 +28,8 @@ func (a *app) inboxCommand() *cobra.Command {
 		Short: "List the questions that wait for a human",
 		Long: `List the sessions that wait for a human: what is asked, why, what was proposed,
 and each choice as a command to copy. What is overdue comes first,
-then what has waited longest: 50 are shown, and with --all or --json every one. That sessions are quarantined is said on stderr.`,
+then what has waited longest: 50 are shown, and with --all or --json every one. That
+sessions are quarantined is said on stderr.`,
 		Example: `  dialai inbox
   dialai inbox --as carol --decider carol
   dialai inbox --json`,

@@ -284,7 +284,7 @@ func (t *teller) rule(v *explain.Verdict) string {
 // inWords says by what a promise had a choice decided, or a human asked; "" of all other verdicts.
 func inWords(v *explain.Verdict) string {
 	j := v.Judgement
-	if j == nil || j.Risk == nil || j.Best < 0 || len(j.Options) < 2 {
+	if j == nil || j.Risk == nil || j.Best < 0 || j.Best >= len(j.P) || len(j.Options) < 2 {
 		return ""
 	}
 	promise := fmt.Sprintf("for at most %s errors with confidence %s", share(j.Risk.Promise.MaxError), share(j.Risk.Promise.Confidence))
