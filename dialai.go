@@ -217,8 +217,9 @@ func (e *Engine) Decide(ctx context.Context, r Ruling) (*Session, error) {
 	return result.Session, err
 }
 
-// Inbox returns the questions that wait for a human, the oldest first, as a viewer sees
-// them: a human's id, or "" for nobody in particular.
+// Inbox returns the questions that wait for a human, those that are overdue in front, then
+// what has waited longest, as a viewer sees them: a human's id, or "" for nobody in
+// particular.
 func (e *Engine) Inbox(ctx context.Context, viewer SpecialistID) ([]Question, error) {
 	questions, _, err := e.runner.Inbox(ctx, session.ListQuery{}, viewer)
 	return questions, err

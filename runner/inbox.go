@@ -28,7 +28,7 @@ import (
 // page is read come first, by when they were due, then the others, by since when they wait.
 // With a cursor of the query itself all are read in its order from there on.
 // Sessions that cannot be read harm nothing but themselves: the error is about them, and
-// the others are listed all the same.
+// the others are listed all the same. Where the store cannot be read, nothing is.
 func (r *Runner) Inbox(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) (items []Question, next session.Cursor, err error) {
 	q.Statuses = []session.Status{session.NeedsHuman}
 	items = []Question{}
@@ -43,48 +43,54 @@ func (r *Runner) Inbox(ctx context.Context, q session.ListQuery, viewer machine.
 		return err
 	}
 	if q.Overdue != 0 || q.Timely != 0 || q.After != "" && !strings.Contains(string(q.After), ".") {
-		next, err = r.eachOf(ctx, q, ask)
-		return items, next, err
+		next, unread, err := r.eachOf(ctx, q, ask)
+		return whole(items, next, unread, err)
 	}
 	part, err := partOf(q, r.now())
 	if err != nil {
 		return items, "", err
 	}
-	var unread error
+	var before error
 	if part.query.Overdue != 0 {
 		page, err := r.listed(ctx, part.query)
-		if err != nil {
-			return items, "", err
+		if err == nil {
+			before, err = r.eachIn(ctx, page, ask)
 		}
-		if unread = r.eachIn(ctx, page, ask); ctx.Err() != nil {
-			return items, "", unread
-		}
-		if next = part.query.Next(page); next != "" {
-			return items, part.cursor(next), unread
+		if next = part.query.Next(page); err != nil || next != "" {
+			return whole(items, part.cursor(next), before, err)
 		}
 		part.rest(len(page))
 	}
-	next, err = r.eachOf(ctx, part.query, ask)
-	return items, part.cursor(next), errors.Join(unread, err)
+	next, unread, err := r.eachOf(ctx, part.query, ask)
+	return whole(items, part.cursor(next), errors.Join(before, unread), err)
 }
 
-// eachOf calls do with each session of a page, and returns the cursor of the next one. An
-// error of do is about its session only, so it is returned with the others.
-func (r *Runner) eachOf(ctx context.Context, q session.ListQuery, do func(*session.Session) error) (session.Cursor, error) {
-	page, err := r.listed(ctx, q)
+// whole returns a page as it is where only sessions of it could not be read, and nothing of it where the store could not:
+// nobody is to take what is left for all that waits.
+func whole[T any](items []T, next session.Cursor, unread, err error) ([]T, session.Cursor, error) {
 	if err != nil {
-		return "", err
+		return []T{}, "", err
 	}
-	if err = r.eachIn(ctx, page, do); ctx.Err() != nil {
-		return "", err
-	}
-	return q.Next(page), err
+	return items, next, unread
 }
 
-// eachIn calls do with each session of a page, and returns what went wrong with any.
-func (r *Runner) eachIn(ctx context.Context, page []session.Summary, do func(*session.Session) error) error {
-	known := r.loadBatch(ctx, page)
-	var unread []error
+// eachOf calls do with each session of a page, and returns the cursor of the next one, what went wrong with any, and the
+// error of the store.
+func (r *Runner) eachOf(ctx context.Context, q session.ListQuery, do func(*session.Session) error) (next session.Cursor, unread, err error) {
+	page, err := r.listed(ctx, q)
+	if err == nil {
+		unread, err = r.eachIn(ctx, page, do)
+	}
+	return q.Next(page), unread, err
+}
+
+// eachIn calls do with each session of a page, and returns what went wrong with any, and the error of the store.
+func (r *Runner) eachIn(ctx context.Context, page []session.Summary, do func(*session.Session) error) (unread, err error) {
+	known, err := r.loadBatch(ctx, page)
+	if err != nil {
+		return nil, err
+	}
+	var list []error
 	for i := range page {
 		id := page[i].SessionID
 		err := r.contain(id, func() (err error) {
@@ -97,19 +103,19 @@ func (r *Runner) eachIn(ctx context.Context, page []session.Summary, do func(*se
 			return do(s)
 		})
 		if err != nil {
-			unread = append(unread, err)
+			list = append(list, err)
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
-	return errors.Join(unread...)
+	return errors.Join(list...), nil
 }
 
 // loadBatch returns the sessions of a page that need no load of their own: those that are known as they were listed,
 // and the others, as far as the store reads many at once.
-func (r *Runner) loadBatch(ctx context.Context, page []session.Summary) map[specialist.SessionID]*session.Session {
-	known := make(map[specialist.SessionID]*session.Session, len(page))
+func (r *Runner) loadBatch(ctx context.Context, page []session.Summary) (known map[specialist.SessionID]*session.Session, err error) {
+	known = make(map[specialist.SessionID]*session.Session, len(page))
 	var ids []specialist.SessionID
 	for i := range page {
 		if s := r.store.Recent(page[i].SessionID); s != nil && s.Sequence == page[i].Sequence {
@@ -120,14 +126,17 @@ func (r *Runner) loadBatch(ctx context.Context, page []session.Summary) map[spec
 	}
 	store, ok := r.store.(session.BatchLoader)
 	if !ok || len(ids) < 2 {
-		return known
+		return known, nil
 	}
-	_ = r.contain(ids[0], func() error { // whichever it lacks is loaded by itself, and says what is wrong
+	var p *PanicError
+	if err = r.contain(ids[0], func() error {
 		others, err := store.LoadBatch(ctx, r.programs, ids)
 		maps.Copy(known, others)
 		return err
-	})
-	return known
+	}); errors.As(err, &p) {
+		return known, nil // of one of them: each is loaded by itself, and says so
+	}
+	return known, err
 }
 
 // Weights returns what each live proposal of the current round counts for, by

@@ -207,3 +207,74 @@ func (c *countedLoads) Load(ctx context.Context, p *session.Programs, id special
 	c.n++
 	return c.Store.Load(ctx, p, id)
 }
+
+// batched is a store in which sessions are read at once, beside a process whose sessions others have taken further.
+type batched struct {
+	countedLoads
+	old    map[specialist.SessionID]*session.Session // as this process knows them
+	lacks  specialist.SessionID                      // that is left out
+	fails  error
+	panics bool
+	asked  []int // of how many at a time
+}
+
+func (s *batched) Recent(id specialist.SessionID) *session.Session { return s.old[id] }
+
+func (s *batched) LoadBatch(ctx context.Context, p *session.Programs, ids []specialist.SessionID) (map[specialist.SessionID]*session.Session, error) {
+	s.asked = append(s.asked, len(ids))
+	if s.panics {
+		panic("one of them is sick")
+	}
+	all := map[specialist.SessionID]*session.Session{}
+	for _, id := range ids {
+		if one, err := s.Store.Load(ctx, p, id); err == nil && id != s.lacks {
+			all[id] = one
+		}
+	}
+	return all, s.fails
+}
+
+// TestInboxReadsAtOnce: of a page only those are read that are not known as they are listed, and all of these at once;
+// which the store leaves out is read by itself. Where the store fails there is no page, and not a part of one.
+func TestInboxReadsAtOnce(t *testing.T) {
+	s := &batched{countedLoads: countedLoads{Store: store.NewMemory()}, old: map[specialist.SessionID]*session.Session{}}
+	b := newBench(t, func(c *runner.Config) { c.Store = s })
+	m := b.desk(human("ann"), half)
+	var started []*session.Session
+	for range 5 {
+		one := b.start(m)
+		b.stepTo(one, runner.TickHuman)
+		started = append(started, b.now(one))
+	}
+	s.old[started[0].ID] = started[0]
+	s.old[started[1].ID] = started[1]
+	_, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: started[1].ID, RoundID: runner.CurrentRound, SpecialistID: "ann", TransitionName: "again"})
+	b.ok(err)
+	b.stepTo(started[1], runner.TickHuman) // in another round, which this process does not know
+	page := func() []runner.Question {
+		t.Helper()
+		s.asked, s.n = nil, 0
+		items, _, err := b.r.Inbox(b.ctx, session.ListQuery{}, "")
+		b.ok(err)
+		if len(items) != 5 || items[0].SessionID != started[0].ID.String() || items[4].SessionID != started[1].ID.String() {
+			t.Fatalf("the page is %+v", items)
+		}
+		return items
+	}
+	if last := page()[4]; last.RoundID != b.now(started[1]).Key().ID() || !slices.Equal(s.asked, []int{4}) || s.n != 1 { // n is that of b.now
+		t.Errorf("the question is that of round %s; %v were read at once, %d by themselves", last.RoundID, s.asked, s.n)
+	}
+	s.lacks = started[2].ID
+	if page(); !slices.Equal(s.asked, []int{4}) || s.n != 1 {
+		t.Errorf("with one left out %v were read at once, %d by themselves", s.asked, s.n)
+	}
+	s.panics = true
+	if page(); s.n != 4 {
+		t.Errorf("with one that is sick %d were read by themselves", s.n)
+	}
+	s.panics, s.fails = false, errors.New("no database")
+	items, next, err := b.r.Inbox(b.ctx, session.ListQuery{Limit: 3}, "")
+	if !errors.Is(err, s.fails) || len(items) != 0 || next != "" {
+		t.Errorf("where the store fails there are %d questions, the cursor %q, and the error %v", len(items), next, err)
+	}
+}

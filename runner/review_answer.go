@@ -191,12 +191,12 @@ type ReviewItem struct {
 func (r *Runner) Reviews(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) (items []ReviewItem, next session.Cursor, err error) {
 	q.Reviews = true
 	items = []ReviewItem{}
-	next, err = r.eachOf(ctx, q, func(s *session.Session) error {
+	next, unread, err := r.eachOf(ctx, q, func(s *session.Session) error {
 		own, err := r.reviewsOf(ctx, s, viewer)
 		items = append(items, own...)
 		return err
 	})
-	return items, next, err
+	return whole(items, next, unread, err)
 }
 
 // reviewsOf lists the reviews of one session.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // How SQLite lists sessions. Each status a query allows is a query of its own, and SQLite
@@ -85,8 +86,8 @@ func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, 
 		if err != nil {
 			return l, err
 		}
-		if column := orders[q.Order]; column != "" {
-			l.and("("+column+", s.id)"+when(q.Desc, "<", ">")+"(?,?)", at, row)
+		if column := projection.Ordering(q.Order); column != "" {
+			l.and("(s."+column+", s.id)"+when(q.Desc, "<", ">")+"(?,?)", at, row)
 		} else {
 			l.and(when(q.Desc, "s.id<?", "s.id>?"), row)
 		}
@@ -159,9 +160,6 @@ func when(is bool, then, otherwise string) string {
 	return otherwise
 }
 
-// orders are the columns by which sessions are listed before their numbers.
-var orders = map[session.Order]string{session.BySince: "s.since", session.ByDue: "s.due_at"}
-
 // mostPlaces is of how many places the sessions that wait are merged: of more they are sorted.
 const mostPlaces = 64
 
@@ -232,8 +230,8 @@ func (l *listing) query(q *session.ListQuery) (query string, args []any) {
 // branchOf returns the query of the sessions that meet a condition, by an index if one is said.
 func (l *listing) branchOf(q *session.ListQuery, index, condition string) string {
 	columns := "s.id AS id"
-	if column := orders[q.Order]; column != "" {
-		columns += ", " + column + " AS at"
+	if column := projection.Ordering(q.Order); column != "" {
+		columns += ", s." + column + " AS at"
 	}
 	return "SELECT " + columns + " FROM sessions s " + index + " WHERE " + strings.Join(append([]string{condition}, l.where...), " AND ")
 }

@@ -440,7 +440,8 @@ func TestServing(t *testing.T) {
 		return len(q.Pollers) == 1 && q.Pollers[0].Workflows && q.Pollers[0].Activities && q.Backlog == 0
 	})
 	for args, want := range map[string]string{
-		"status": `(?m)^Temporal:    ` + p.address + `\nNamespace:   default\nTask queue:  dialai/[0-9a-f]{16}\nPage:        ` + page + `task-queues/dialai%2F[0-9a-f]{16}\nBacklog:     0\nPollers:     1\n  \d+@\S*  workflows and activities, asked \d+s ago$`,
+		"status --json " + one.ID.String(): `"code":"no_proposals","wakeAt":0,"asks":\[\],"stored":\d+,`,
+		"status":                           `(?m)^Temporal:    ` + p.address + `\nNamespace:   default\nTask queue:  dialai/[0-9a-f]{16}\nPage:        ` + page + `task-queues/dialai%2F[0-9a-f]{16}\nBacklog:     0\nPollers:     1\n  \d+@\S*  workflows and activities, asked \d+s ago$`,
 		"status --temporal-ui https://temporal.example/": `(?m)^Page:        https://temporal.example/namespaces/default/task-queues/dialai%2F`,
 		"status " + one.ID.String():                      `^Workflow:    dialai/[0-9a-f]{16}/` + one.ID.String() + `\nPage:        ` + page + `workflows/dialai%2F[0-9a-f]{16}%2F` + one.ID.String() + `\nNamespace:   default\nTask queue:  dialai/[0-9a-f]{16}\nPollers:     1\nStatus:      needs_human no_proposals\n`,
 	} {

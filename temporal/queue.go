@@ -228,7 +228,9 @@ func (s *settings) statusOf(ctx context.Context, e cli.DriverEngine, id string) 
 		if err != nil { // a worker answers, not Temporal
 			return fmt.Errorf("session %s: no worker says where its workflow stands, and %s: dialai-temporal serve --temporal %s is one: %w", found.ID, at.Queue.asked(time.Now()), s.address, err)
 		}
-		at.Stored = found.Sequence
+		if at.Stored = found.Sequence; at.Asks == nil {
+			at.Asks = []Ask{}
+		}
 		if e.JSON {
 			return json.NewEncoder(e.Out).Encode(at)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // How sessions are listed: in the order of their numbers, which is that of creation, or of a moment and then
@@ -48,8 +49,8 @@ func (s *Store) List(ctx context.Context, q session.ListQuery) ([]session.Summar
 		text += " WHERE " + strings.Join(l.where, " AND ")
 	}
 	direction := map[bool]string{true: " DESC"}[q.Desc]
-	if column := orders[q.Order]; column != "" {
-		text += " ORDER BY " + column + direction + ", s.id" + direction
+	if column := projection.Ordering(q.Order); column != "" {
+		text += " ORDER BY s." + column + direction + ", s.id" + direction
 	} else {
 		text += " ORDER BY s.id" + direction
 	}
@@ -58,9 +59,6 @@ func (s *Store) List(ctx context.Context, q session.ListQuery) ([]session.Summar
 	}
 	return query(ctx, s, summary, text, l.args...)
 }
-
-// orders are the columns by which sessions are listed before their numbers.
-var orders = map[session.Order]string{session.BySince: "s.since", session.ByDue: "s.due_at"}
 
 func summary(row pgx.CollectableRow) (sum session.Summary, err error) {
 	var status int16
@@ -95,8 +93,8 @@ func (s *Store) listing(ctx context.Context, q *session.ListQuery) (l listing, e
 			return l, err
 		}
 		behind := map[bool]string{false: ">", true: "<"}[q.Desc]
-		if column := orders[q.Order]; column != "" {
-			l.and("("+column+", s.id)"+behind+"(?::bigint, ?::bigint)", int64(at), row)
+		if column := projection.Ordering(q.Order); column != "" {
+			l.and("(s."+column+", s.id)"+behind+"(?::bigint, ?::bigint)", int64(at), row)
 		} else {
 			l.and("s.id"+behind+"?", row)
 		}

@@ -43,6 +43,18 @@ const (
 	SessionMoving   = 13
 )
 
+// Ordering returns the column of sessions by which they are listed before their numbers; "" for none.
+func Ordering(o session.Order) string {
+	switch o {
+	case session.BySince:
+		return "since"
+	case session.ByDue:
+		return "due_at"
+	default:
+		return ""
+	}
+}
+
 // Values puts in the place of each field what is in it, and returns the list. database/sql
 // would do the same, at the price of two allocations for each.
 func Values(fields []any) []any {
