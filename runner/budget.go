@@ -29,7 +29,9 @@ import (
 
 // admit returns whom the budget lets be asked. Who would break a hard limit is
 // recorded as a failed ask; who would only have to wait for others is left for
-// later. What is left is set aside for repairs of those who are asked.
+// later. Where those others are nobody but asks that are to be repeated themselves, what they
+// hold is as good as spent for the first of them. What is left is set aside for repairs of
+// those who are asked.
 func (w *engine) admit(ctx context.Context, ask []*planning.Member) ([]*planning.Member, error) {
 	b := w.budget()
 	if w.holds = nil; b == nil && w.r.quota == nil {
@@ -40,9 +42,27 @@ func (w *engine) admit(ctx context.Context, ask []*planning.Member) ([]*planning
 	}
 	defer w.dropUntaken()
 	w.holds = map[string]*hold{}
-	again := w.repeated(ask)
-	a := &repairBudget{engine: w, budget: b, spent: w.now.Spent(), held: w.held(again...), again: map[string]spend.Book{}}
-	for _, old := range again {
+	a := &repairBudget{engine: w, budget: b, spent: w.now.Spent()}
+	held := w.held(w.repeated(ask)...)
+	for {
+		a.held, a.waiting = held, nil
+		admitted, err := a.admitAll(ctx, ask)
+		if err != nil {
+			return nil, err
+		}
+		lost := w.repeated(a.waiting)
+		if len(admitted) > 0 || held != (spend.Book{}) || len(lost) == 0 {
+			a.setAside(ctx, admitted)
+			return admitted, nil
+		}
+		ask, a.last = a.waiting, lost[0].SpecialistID // they wait for one another: nobody else will give anything back
+	}
+}
+
+// admitAll returns who can be asked.
+func (a *repairBudget) admitAll(ctx context.Context, ask []*planning.Member) ([]*planning.Member, error) {
+	a.again = map[string]spend.Book{}
+	for _, old := range a.repeated(ask) {
 		a.again[old.SpecialistID] = old.Remote.Held()
 	}
 	admitted := ask[:0:0]
@@ -55,12 +75,11 @@ func (w *engine) admit(ctx context.Context, ask []*planning.Member) ([]*planning
 			admitted = append(admitted, m)
 		}
 	}
-	a.setAside(ctx, admitted)
 	return admitted, nil
 }
 
 // admits reports whether one member can be asked, and holds what that needs, or
-// records why not.
+// records why not, or that it waits until others are settled.
 func (a *repairBudget) admits(ctx context.Context, m *planning.Member) (ok bool, err error) {
 	old, paid := a.repeats(m), a.spent
 	delete(a.again, m.SpecialistID)
@@ -78,7 +97,11 @@ func (a *repairBudget) admits(ctx context.Context, m *planning.Member) (ok bool,
 		refused = a.tooLate(a.budget, n.first)
 	}
 	if refused == nil {
-		refused = a.budget.Admit(paid, a.reserved(), n.first)
+		gone, open := paid, a.reserved()
+		if m.SpecialistID == a.last {
+			gone, open = gone.Plus(open), spend.Book{}
+		}
+		refused = a.budget.Admit(gone, open, n.first)
 	}
 	if refused == nil {
 		if refused, err = a.take(ctx, m.SpecialistID, n.first); err != nil {
@@ -93,8 +116,11 @@ func (a *repairBudget) admits(ctx context.Context, m *planning.Member) (ok bool,
 	case refused.Class() == verdict.Abort || overQuota || unpriced: // nobody knows when there will be room
 		a.refuse(m, old, refused)
 		a.spent = paid
-	case old != nil:
-		a.held = a.held.Plus(old.Remote.Held())
+	default:
+		a.waiting = append(a.waiting, m)
+		if old != nil {
+			a.held = a.held.Plus(old.Remote.Held())
+		}
 	}
 	return refused == nil, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dialai/dialai/arbiter"
@@ -397,4 +398,33 @@ func TestBudgetHoldsWhatIsOut(t *testing.T) {
 			t.Errorf("mode %s: asked were %v once it was released, spent is %+v", mode, who, b.now(s).Spent())
 		}
 	}
+}
+
+// TestLostAsksThatHoldEachOther: asks of models whose process is lost are charged when they are repeated. Where what
+// they hold leaves no room for any of that, no round waits for them: nobody else will give anything back.
+func TestLostAsksThatHoldEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := modelBench(t, inBubble)
+		ids := []string{"a", "b", "c"}
+		for _, id := range ids {
+			b.cast.play(id, hanging)
+		}
+		s := b.start(b.machine(def{who: []string{llm("a", "free"), llm("b", "free"), llm("c", "free"), arb("firstProposal")}, top: budget(`"hard_limit_calls":3`)}))
+		ctx, cancel := context.WithTimeout(b.ctx, time.Second)
+		defer cancel()
+		if _, err := b.r.Step(ctx, s.ID); err == nil || len(b.cast.who()) != len(ids) {
+			t.Fatalf("the step that is cancelled returns %v", err)
+		}
+		b.ok(b.r.Close())
+		b.r = b.runner(inBubble, withModels(&b))
+		for range 3 {
+			if b.now(s).Status.Live() {
+				b.step(s)
+			}
+		}
+		now := b.now(s)
+		if now.Status != session.Stopped || now.Outcome().Code != "budget_calls" || now.Spent().Calls != 3 || len(now.OpenAsks()) != 0 || len(b.cast.who()) != 0 {
+			t.Errorf("session %s, %s; spent %+v, out are %d asks; the log is\n%s", now.Status, now.Outcome().Code, now.Spent(), len(now.OpenAsks()), strings.Join(b.told(now), "\n"))
+		}
+	})
 }

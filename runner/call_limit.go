@@ -39,6 +39,8 @@ type repairBudget struct {
 	budget      *spend.Budget
 	spent, held spend.Book
 	again       map[string]spend.Book // by who is to be asked again and was not looked at yet: what that holds
+	waiting     []*planning.Member    // who is neither asked nor refused: they may be asked when others are settled
+	last        string                // who does not wait: what others hold is for its ask as good as spent
 }
 
 // reserved returns what is held, with what will be held or charged of those who are
