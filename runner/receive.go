@@ -18,7 +18,7 @@ func (w *engine) receiving(ctx context.Context) (roundInput, error) {
 		w.responses = f.take(ctx, w.responses)
 	}
 	if ctx.Err() != nil {
-		return seenNothing, w.giveUp(ctx, f)
+		return seenNothing, ctx.Err()
 	}
 	if err := w.begin(ctx); err != nil {
 		return seenNothing, err
@@ -63,12 +63,20 @@ func (w *engine) abort() {
 	}
 }
 
-// giveUp ends a flight because ctx is done: what was answered is recorded, what
-// was not stays open and is asked for again by the next step.
-func (w *engine) giveUp(ctx context.Context, f *flight) error {
-	f.cancel(ctx.Err())
-	for ; f.out > 0; f.out-- {
-		w.responses = append(w.responses, <-f.results)
+// giveUp ends a step that has failed with err. Where that is because ctx is done, what was answered is recorded, as whatever
+// it counts by now, for it was paid; what was not answered stays open and is asked for again by the next step. Local functions
+// alone are not worth it: they are called again.
+func (w *engine) giveUp(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	if f := w.flight; f != nil {
+		f.cancel(ctx.Err())
+		for ; f.out > 0; f.out-- {
+			w.responses = append(w.responses, <-f.results)
+		}
+	} else if !slices.ContainsFunc(w.responses, func(h response) bool { return h.ask != 0 }) {
+		return err
 	}
 	w.responses = slices.DeleteFunc(w.responses, func(h response) bool { return h.givenUp })
 	safe := context.WithoutCancel(ctx)

@@ -155,11 +155,11 @@ func (w *engine) step(ctx context.Context) (Tick, error) {
 			at = next
 			continue
 		case !errors.Is(err, session.ErrStale):
-			return Tick{}, err
+			return Tick{}, w.giveUp(ctx, err)
 		}
 		w.abort()
 		if err := w.reload(ctx); err != nil {
-			return Tick{}, err
+			return Tick{}, w.giveUp(ctx, err)
 		}
 		at, races = opening, races+1
 	}
