@@ -20,6 +20,7 @@ type database struct {
 	lock    int64 // of advisory locks: what is in order in all processes
 	owners  owners
 	clock   clock
+	answer  time.Duration // by then the server has answered; 0 if that may take any time
 	form    atomic.Int64  // that the store had when it was looked at last; 0 before
 	looked  chan struct{} // closed when nobody looks at it any more; nil if nobody does
 	drop    func()        // drops what is cached, under mu; nil if nothing is
@@ -42,7 +43,7 @@ func (d *database) base() *database { return d }
 func (d *database) init(a address, config *pgx.ConnConfig, o Options, drop func()) {
 	d.address, d.config, d.options, d.drop = a, config, o, drop
 	d.closing, d.close = context.WithCancel(context.Background())
-	d.owners.d = d
+	d.owners.d, d.answer = d, answerWithin
 	d.clock.start(o.time())
 }
 
@@ -66,7 +67,7 @@ func (d *database) connectAll(ctx context.Context, t *tables) error {
 	}
 	pool.ConnConfig = d.config
 	pool.MaxConns = readers()
-	pool.AfterConnect = d.meet
+	pool.AfterConnect, pool.PingTimeout = d.meet, d.options.hurried(pingWithin)
 	if d.readers, err = pgxpool.NewWithConfig(context.WithoutCancel(ctx), pool); err != nil {
 		return err
 	}
@@ -76,9 +77,11 @@ func (d *database) connectAll(ctx context.Context, t *tables) error {
 		return err
 	}
 	defer conn.Release()
-	if err := conn.QueryRow(ctx, `SELECT hashtextextended('dialai ' || store_id, 0) FROM meta`).Scan(&d.lock); err != nil {
+	var statement float64 // in s
+	if err := conn.QueryRow(ctx, `SELECT hashtextextended('dialai ' || store_id, 0), extract(epoch FROM current_setting('statement_timeout')::interval)::float8 FROM meta`).Scan(&d.lock, &statement); err != nil {
 		return err
 	}
+	d.limits(time.Duration(statement * float64(time.Second)))
 	if d.options.TooOld != nil {
 		d.looked = make(chan struct{})
 		go d.look(d.looked)
@@ -114,6 +117,8 @@ func (d *database) meet(ctx context.Context, conn *pgx.Conn) error {
 	var identity string
 	var server time.Time
 	var form int64
+	ctx, cancel := d.answered(ctx)
+	defer cancel()
 	asked := d.clock.passed()
 	if err := conn.QueryRow(ctx, `SELECT epoch::text, clock_timestamp(), greatest(min_reader, min_writer)::bigint FROM meta`).Scan(&identity, &server, &form); err != nil {
 		return err

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,6 @@ import (
 const (
 	unknownAfter     = time.Minute           // of sending again
 	unreachableAfter = 10 * time.Second      // of trying to send at all
-	answerWithin     = 40 * time.Second      // by then the server has ended a statement itself
 	closeWithin      = 2 * time.Second       // is waited for an answer once the store is closed
 	firstPause       = 50 * time.Millisecond // between two attempts
 	longestPause     = 5 * time.Second
@@ -210,7 +210,7 @@ const (
 
 // attempt sends a batch once. again says that the batch was sent before.
 func (l *lane) attempt(batch []*job, again bool) (came outcome, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerWithin) // a job that was handed in is finished
+	ctx, cancel := context.WithTimeout(context.Background(), l.d.options.hurried(cmp.Or(l.d.answer, answerWithin))) // a job that was handed in is finished
 	defer cancel()
 	defer context.AfterFunc(l.d.closing, func() { time.AfterFunc(closeWithin, cancel) })()
 	if l.conn == nil || l.conn.IsClosed() {

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -22,8 +23,9 @@ type proxy struct {
 	cut    [2]int // a connection is cut after so many bytes at least, and at most; 0 if never
 
 	cuts   atomic.Int64
-	silent atomic.Bool  // what the server says is kept back
+	silent atomic.Bool  // what the server says is lost, and whatever it says then over the same connection
 	deaf   atomic.Bool  // so is what it is told
+	over   atomic.Bool  // nobody can connect any more
 	done   atomic.Int64 // so many more commits are done, and their connections cut before anybody is told
 
 	slow    atomic.Int64 // how long each answer takes, in nanoseconds
@@ -61,6 +63,7 @@ func (p *proxy) leads(t testing.TB, address string) {
 }
 
 func (p *proxy) serve() {
+	defer p.over.Store(true)
 	for {
 		client, err := p.Accept()
 		if err != nil {
@@ -73,6 +76,12 @@ func (p *proxy) serve() {
 // pass passes the bytes of a connection on, both ways, until it is to be cut.
 func (p *proxy) pass(client net.Conn) {
 	defer client.Close()
+	if p.silent.Load() || p.deaf.Load() { // it never comes to a connection
+		for (p.silent.Load() || p.deaf.Load()) && !p.over.Load() {
+			time.Sleep(5 * time.Millisecond)
+		}
+		return
+	}
 	p.mu.Lock()
 	target := p.target
 	p.mu.Unlock()
@@ -91,9 +100,15 @@ func (p *proxy) pass(client net.Conn) {
 	bytes.Store(left)
 	ended := make(chan bool, 2)
 	copyTo := func(to, from net.Conn, held *atomic.Bool) {
-		buffer := make([]byte, 512)
+		buffer, lost := make([]byte, 512), false
 		for {
 			n, err := from.Read(buffer)
+			if lost = lost || held.Load(); lost { // an end is lost, too, but whoever waits in vain ends some day
+				for err != nil && !errors.Is(err, net.ErrClosed) && held.Load() && !p.over.Load() {
+					time.Sleep(5 * time.Millisecond)
+				}
+				n = 0
+			}
 			now := bytes.Add(-int64(n))
 			if now < 0 { // the cut is in the midst of these
 				to.Write(buffer[:max(0, int64(n)+now)])
@@ -108,7 +123,7 @@ func (p *proxy) pass(client net.Conn) {
 				time.Sleep(time.Duration(p.slow.Load()))
 				p.answers.Add(1)
 			}
-			if !held.Load() {
+			if n > 0 {
 				_, werr := to.Write(buffer[:n])
 				if err == nil {
 					err = werr

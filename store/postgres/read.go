@@ -32,10 +32,7 @@ type based interface{ base() *database }
 func query[T any](ctx context.Context, from based, row pgx.RowToFunc[T], text string, args ...any) (list []T, err error) {
 	d := from.base()
 	for began, pause := time.Now(), firstPause; ; pause = min(2*pause, longestPause) {
-		var rows pgx.Rows
-		if rows, err = d.readers.Query(ctx, text, args...); err == nil {
-			list, err = pgx.CollectRows(rows, row)
-		}
+		list, err = queryOnce(ctx, d, row, text, args)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -48,6 +45,20 @@ func query[T any](ctx context.Context, from based, row pgx.RowToFunc[T], text st
 		case <-time.After(pause):
 		}
 	}
+}
+
+// queryOnce is query without another try.
+func queryOnce[T any](ctx context.Context, d *database, row pgx.RowToFunc[T], text string, args []any) (list []T, err error) {
+	bounded, cancel := d.answered(ctx)
+	defer cancel()
+	rows, err := d.readers.Query(bounded, text, args...)
+	if err == nil {
+		list, err = pgx.CollectRows(rows, row)
+	}
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		err = d.silent()
+	}
+	return list, err
 }
 
 // one returns the only row of a query that always has one.

@@ -25,7 +25,8 @@ const (
 	tellEvery  = 10 * time.Millisecond
 	tellAtMost = 7900 // bytes; Postgres takes 8000
 	watchEvery = 2 * time.Second
-	lastWord   = time.Second // is waited for when the store is closed
+	quietFor   = 30 * time.Second // nobody has to tell anything; then it is looked whether that would be heard
+	lastWord   = time.Second      // is waited for when the store is closed
 )
 
 // wakes are what is to be told, and who waits to be.
@@ -198,15 +199,12 @@ func (w *wakes) listening() {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, watchEvery) {
 		conn, err := w.s.connect(ctx)
 		if err == nil {
-			if _, err = conn.Exec(ctx, `LISTEN `+w.channel()); err == nil {
+			if err = w.listenBy(ctx, conn); err == nil {
 				pause = firstPause
 				w.heard("w *") // nobody knows what was told meanwhile
 			}
 			for err == nil {
-				n, failed := conn.WaitForNotification(ctx)
-				if err = failed; err == nil {
-					w.heard(n.Payload)
-				}
+				err = w.hears(ctx, conn)
 			}
 			conn.Close(context.WithoutCancel(ctx))
 		}
@@ -215,6 +213,31 @@ func (w *wakes) listening() {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// listenBy has a connection hear the channel.
+func (w *wakes) listenBy(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := w.s.answered(ctx)
+	defer cancel()
+	_, err := conn.Exec(ctx, `LISTEN `+w.channel())
+	return err
+}
+
+// hears waits until somebody tells something, and wakes whom that is about. Where nobody does for a while, it looks whether
+// the connection would still bring it.
+func (w *wakes) hears(ctx context.Context, conn *pgx.Conn) error {
+	waits, cancel := context.WithTimeout(ctx, w.s.options.hurried(quietFor))
+	defer cancel()
+	n, err := conn.WaitForNotification(waits)
+	switch {
+	case err == nil:
+		w.heard(n.Payload)
+	case ctx.Err() == nil && waits.Err() != nil && !conn.IsClosed():
+		ping, cancel := context.WithTimeout(ctx, w.s.options.hurried(pingWithin))
+		defer cancel()
+		return conn.Ping(ping)
+	}
+	return err
 }
 
 // heard wakes whom a text is about.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -388,12 +389,14 @@ func TestOwnerLost(t *testing.T) {
 	p, through := between(t, address, 1)
 	s := hurried(t, through)
 	asked, ended := make(chan struct{}, 100), make(chan error, 100)
+	var once atomic.Bool // a step has ended
 	registry := strategies.Registry{}.WithProposer("slow", specialist.ProposerFunc(func(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
 		asked <- struct{}{}
-		if !p.silent.Load() && len(ended) > 0 {
+		if !p.silent.Load() && once.Load() {
 			return q.Choose(q.Transitions()[0], "at last"), nil
 		}
 		<-ctx.Done()
+		once.Store(true)
 		ended <- context.Cause(ctx)
 		return specialist.Answer{}, ctx.Err()
 	}))

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,12 +15,14 @@ import (
 	"os"
 	cmd "os/exec"
 	"os/signal"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"github.com/dialai/dialai/driver"
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/pgtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -34,6 +37,7 @@ import (
 const (
 	workerStore   = "DIALAI_TEST_WORKER_STORE"
 	workerService = "DIALAI_TEST_WORKER_SERVICE"
+	workerPace    = "DIALAI_TEST_WORKER_PACE" // in place of hurry
 )
 
 // hurry is how many times as fast leases run out.
@@ -45,6 +49,9 @@ const asking = `{"machineName": "asking", "initialState": "a", "goalState": "d",
 	"specialists": [{"role": "proposer", "specialistId": "one", "strategyWebhookUrl": "https://service.invalid", "webhookTokenName": "NONE"},
 		{"role": "proposer", "specialistId": "two", "strategyWebhookUrl": "https://service.invalid", "webhookTokenName": "NONE"},
 		{"role": "arbiter", "specialistId": "arbiter", "strategyFnName": "firstProposal"}]}`
+
+// askedCost is what a service takes for each key.
+const askedCost = exact.Dollar / 100
 
 // An asked is what the service is told.
 type asked struct{ Key, Session, Round, Who string }
@@ -74,7 +81,9 @@ func (r services) Proposer(m *machine.Machine, s *machine.Specialist, c speciali
 		}
 		defer resp.Body.Close()
 		_, err = io.Copy(io.Discard, resp.Body)
-		return q.Choose(q.Transitions()[0], "asked"), err
+		a := q.Choose(q.Transitions()[0], "asked")
+		a.Usage = a.Usage.WithCost(askedCost)
+		return a, err
 	}), nil
 }
 
@@ -82,7 +91,12 @@ func (r services) Proposer(m *machine.Machine, s *machine.Specialist, c speciali
 func work() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	s, err := postgres.Open(ctx, os.Getenv(workerStore), postgres.Hurried(postgres.Options{}, hurry))
+	pace, err := strconv.Atoi(cmp.Or(os.Getenv(workerPace), fmt.Sprint(hurry)))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	s, err := postgres.Open(ctx, os.Getenv(workerStore), postgres.Hurried(postgres.Options{}, pace))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
