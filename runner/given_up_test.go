@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -29,6 +32,50 @@ func TestAnswersOfAStepThatIsEnded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnswersOfAStepWhoseStoreIsLost: what was answered to a process that has lost its store is recorded once that can be reached again,
+// however often it cannot meanwhile. It was forgotten.
+func TestAnswersOfAStepWhoseStoreIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &contested{}
+		b := newBench(t, inBubble, func(cfg *runner.Config) { c.Store = cfg.Store; cfg.Store = c })
+		b.cast.play("a", spending("again", cost(dollar), ""))
+		s := b.start(b.desk(web("a"), human("human"), half))
+		ctx, cancel := context.WithCancelCause(b.ctx)
+		lost := time.Time{}
+		c.once("proposed", func() {
+			b.force(s, "park")
+			cancel(session.ErrOwnerLost)
+			lost = time.Now()
+			c.on(func(*session.Change) error {
+				if time.Since(lost) < 50*time.Second {
+					return session.ErrBusy
+				}
+				return nil
+			})
+		})
+		if _, err := b.r.Step(ctx, s.ID); !errors.Is(err, context.Canceled) || time.Since(lost) > time.Minute {
+			t.Errorf("the step came to %v after %s", err, time.Since(lost))
+		}
+		if b.count(s, "discarded") != 1 {
+			t.Errorf("recorded is:\n%s", b.log(s, 2))
+		}
+		s = b.start(b.desk(web("a"), human("human"), half))
+		ctx, cancel = context.WithCancelCause(b.ctx)
+		c.on(func(change *session.Change) error {
+			if !holds(change, "proposed") {
+				return nil
+			}
+			cancel(session.ErrOwnerLost)
+			lost = time.Now()
+			c.on(func(*session.Change) error { return session.ErrBusy })
+			return session.ErrBusy
+		})
+		if _, err := b.r.Step(ctx, s.ID); !errors.Is(err, session.ErrBusy) || time.Since(lost) != time.Minute {
+			t.Errorf("the step came to %v after %s", err, time.Since(lost))
+		}
+	})
 }
 
 // TestFunctionsOfAStepThatIsEnded: what functions alone have answered in a step that is ended is not recorded; they are called again.

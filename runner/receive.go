@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -63,11 +64,19 @@ func (w *engine) abort() {
 	}
 }
 
+// A process that has lost its store ([session.ErrOwnerLost]) waits for so long until it can record what it was answered, and
+// tries that often: others go on with its sessions meanwhile.
+const (
+	lostFor    = time.Minute
+	lostPauses = 500 * time.Millisecond
+)
+
 // giveUp ends a step that has failed with err. Where that is because ctx is done, what was answered is recorded, as whatever
 // it counts by now, for it was paid; what was not answered stays open and is asked for again by the next step. Local functions
 // alone are not worth it: they are called again.
 func (w *engine) giveUp(ctx context.Context, err error) error {
-	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+	lost := errors.Is(context.Cause(ctx), session.ErrOwnerLost)
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) && !(lost && errors.Is(err, session.ErrBusy)) {
 		return err
 	}
 	if f := w.flight; f != nil {
@@ -80,20 +89,35 @@ func (w *engine) giveUp(ctx context.Context, err error) error {
 	}
 	w.responses = slices.DeleteFunc(w.responses, func(h response) bool { return h.givenUp })
 	safe := context.WithoutCancel(ctx)
-	for range maxRaces {
-		if err := w.begin(safe); err != nil {
-			return err
+	if err = w.recordLate(safe); lost {
+		limit, cancel := context.WithTimeout(safe, lostFor)
+		defer cancel()
+		for errors.Is(err, session.ErrBusy) && len(w.responses) > 0 && limit.Err() == nil {
+			select {
+			case <-limit.Done():
+			case <-time.After(lostPauses):
+				err = w.recordLate(safe)
+			}
 		}
-		err := w.save(safe)
-		if err == nil {
-			return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// recordLate records what was answered in the session as it is by now.
+func (w *engine) recordLate(ctx context.Context) (err error) {
+	for range maxRaces {
+		if err = w.begin(ctx); err == nil {
+			err = w.save(ctx)
 		}
 		if !errors.Is(err, session.ErrStale) {
 			return err
 		}
-		if err := w.reload(safe); err != nil {
+		if err := w.reload(ctx); err != nil {
 			return err
 		}
 	}
-	return ctx.Err()
+	return err
 }
