@@ -95,6 +95,26 @@ func Start(t testing.TB, durable bool) *Server {
 	return s
 }
 
+// StartSmallLog is [Start] of a durable server whose log of what it writes (pg_wal) is on a file system of its own with room for so
+// many bytes, in segments of 1 MiB, and returns the folder where that is mounted. Where it is full the server ends itself: see
+// [Server.Wait]. The test is skipped where no file system can be mounted.
+func StartSmallLog(t testing.TB, size int64) (s *Server, folder string) {
+	t.Helper()
+	s = &Server{bin: found(t, programs(debian))}
+	t.Cleanup(s.end)
+	if err := s.folder(); err != nil {
+		t.Fatal(err)
+	}
+	folder = s.small(t, size)
+	if err := s.create(true, "--waldir="+filepath.Join(folder, "wal"), "--wal-segsize=1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.do(t.Context(), "ALTER SYSTEM SET max_wal_size='4MB'", "ALTER SYSTEM SET min_wal_size='2MB'", "SELECT pg_reload_conf()"); err != nil {
+		t.Fatal(err)
+	}
+	return s, folder
+}
+
 // named returns the server that the environment names, nil if it names none.
 func named(t testing.TB) *Server {
 	t.Helper()
@@ -109,8 +129,8 @@ func named(t testing.TB) *Server {
 	return &Server{address: address}
 }
 
-// start makes a cluster and runs it, with the programs in a folder.
-func start(t testing.TB, bin string, durable bool) *Server {
+// found returns the folder of the programs of Postgres, and ends the test where there is none.
+func found(t testing.TB, bin string) string {
 	t.Helper()
 	if bin == "" {
 		if os.Getenv("DIALAI_REQUIRE_POSTGRES") == "1" {
@@ -118,8 +138,18 @@ func start(t testing.TB, bin string, durable bool) *Server {
 		}
 		t.Skip(Missing)
 	}
-	s := &Server{bin: bin}
-	if err := s.create(durable); err != nil {
+	return bin
+}
+
+// start makes a cluster and runs it, with the programs in a folder.
+func start(t testing.TB, bin string, durable bool) *Server {
+	t.Helper()
+	s := &Server{bin: found(t, bin)}
+	err := s.folder()
+	if err == nil {
+		err = s.create(durable)
+	}
+	if err != nil {
 		s.end()
 		t.Fatal(err)
 	}
@@ -163,11 +193,8 @@ func (s *Server) folder() (err error) {
 	return own(s.dir)
 }
 
-// create makes the cluster and runs it.
-func (s *Server) create(durable bool) (err error) {
-	if err := s.folder(); err != nil {
-		return err
-	}
+// create makes the cluster in its directory and runs it. args are more of initdb.
+func (s *Server) create(durable bool, args ...string) (err error) {
 	password := rand.Text()
 	known, err := verifier(password)
 	if err != nil {
@@ -177,7 +204,8 @@ func (s *Server) create(durable bool) (err error) {
 	if err := errors.Join(os.WriteFile(secret, []byte(known), 0o600), own(secret)); err != nil {
 		return err
 	}
-	made, err := s.program("initdb", "-D", s.data(), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync", "--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile="+secret).CombinedOutput()
+	args = append([]string{"-D", s.data(), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync", "--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile=" + secret}, args...)
+	made, err := s.program("initdb", args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, made)
 	}
@@ -277,6 +305,23 @@ func (s *Server) Stop(t testing.TB) {
 	case <-time.After(startWithin):
 		t.Fatalf("the server does not end:\n%s", s.output)
 	}
+}
+
+// Wait has meanwhile called again and again until a server has ended by itself, and returns what it has said. It must not be one
+// that DIALAI_TEST_POSTGRES names.
+func (s *Server) Wait(t testing.TB, meanwhile func()) (said string) {
+	t.Helper()
+	for until := time.Now().Add(startWithin); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		select {
+		case <-s.ended:
+			s.process = nil
+			return s.output.String()
+		default:
+			meanwhile()
+		}
+	}
+	t.Fatal("the server does not end by itself")
+	return ""
 }
 
 // Restart starts a server again that was ended, at the same address.
@@ -392,6 +437,20 @@ func (s *Server) do(ctx context.Context, statements ...string) error {
 // is mounted. What Postgres logs before it writes is elsewhere. The test is skipped where no file system can be mounted.
 func (s *Server) SmallDatabase(t testing.TB, size int64) (address, folder string) {
 	t.Helper()
+	folder = s.small(t, size)
+	space := filepath.Join(folder, "space")
+	if err := errors.Join(os.Mkdir(space, 0o700), own(space)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.do(t.Context(), "CREATE TABLESPACE small LOCATION '"+space+"'"); err != nil {
+		t.Fatal(err)
+	}
+	return s.database(t, " TABLESPACE small"), folder
+}
+
+// small mounts a file system with room for so many bytes in the directory of the cluster, and returns where.
+func (s *Server) small(t testing.TB, size int64) (folder string) {
+	t.Helper()
 	folder = filepath.Join(s.dir, "small")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
@@ -405,14 +464,10 @@ func (s *Server) SmallDatabase(t testing.TB, size int64) (address, folder string
 			t.Error(err)
 		}
 	})
-	space := filepath.Join(folder, "space")
-	if err := errors.Join(own(folder), os.Mkdir(space, 0o700), own(space)); err != nil {
+	if err := own(folder); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.do(t.Context(), "CREATE TABLESPACE small LOCATION '"+space+"'"); err != nil {
-		t.Fatal(err)
-	}
-	return s.database(t, " TABLESPACE small"), folder
+	return folder
 }
 
 // Database makes a database for a test, and returns its address. It is dropped when the test ends,

@@ -15,6 +15,7 @@ import (
 // answer for ever: a read says that the database does not answer, and once it does, reads are answered, and what others tell is
 // heard by a new connection. Both waited until the process ended.
 func TestNoAnswer(t *testing.T) {
+	t.Parallel()
 	address := pgtest.Database(t)
 	p, through := between(t, address, 1)
 	s := open(t, through+"&connect_timeout=1", postgres.Hurried(postgres.Options{}, 100))

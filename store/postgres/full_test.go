@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/dialai/dialai/internal/pgtest"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -37,25 +39,79 @@ func TestFull(t *testing.T) {
 	})
 	t.Run("file system", func(t *testing.T) {
 		address, folder := pgtest.Start(t, true).SmallDatabase(t, 32<<20)
-		ballast := filepath.Join(folder, "ballast")
-		testFull(t, address, fullDisk{
-			fill: func() {
-				f, err := os.Create(ballast)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer f.Close()
-				if _, err := io.Copy(f, zeros{}); err == nil {
-					t.Fatal("the disk is never full")
-				}
-			},
-			free: func() {
-				if err := os.Remove(ballast); err != nil {
-					t.Fatal(err)
-				}
-			},
-		})
+		testFull(t, address, filled(t, folder))
 	})
+}
+
+// filled returns the disk that is mounted at a folder.
+func filled(t *testing.T, folder string) fullDisk {
+	ballast := filepath.Join(folder, "ballast")
+	return fullDisk{
+		fill: func() {
+			f, err := os.Create(ballast)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if _, err := io.Copy(f, zeros{}); err == nil {
+				t.Fatal("the disk is never full")
+			}
+		},
+		free: func() {
+			if err := os.Remove(ballast); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+}
+
+// TestFullLog: where there is no room for what the database logs before it writes (pg_wal), it ends itself, and does not come back before
+// there is. Whoever commits meanwhile waits for it, for a minute, and goes on by itself with the same commits; nothing
+// that was acknowledged is lost.
+func TestFullLog(t *testing.T) {
+	t.Parallel()
+	server, folder := pgtest.StartSmallLog(t, 24<<20)
+	address := server.Database(t)
+	s, m := open(t, address, postgres.Options{}), parse(t)
+	var writers []*writer
+	for range 8 {
+		writers = append(writers, begin(t, m, s))
+	}
+	all(t, writers, 5)
+	disk := filled(t, folder)
+	disk.fill()
+	committed := make(chan struct{})
+	go func() {
+		defer close(committed)
+		all(t, writers, 30)
+	}()
+	said := server.Wait(t, func() { // it is soon full
+		conn, err := pgx.Connect(t.Context(), address)
+		for err == nil {
+			_, err = conn.Exec(t.Context(), `SELECT pg_logical_emit_message(true, 'ballast', repeat('x', 100000))`)
+		}
+		if conn != nil {
+			conn.Close(t.Context())
+		}
+	})
+	if !strings.Contains(said, "PANIC") || !strings.Contains(said, "No space left on device") {
+		t.Errorf("the server has ended, and said:\n%s", said)
+	}
+	if _, err := postgres.Open(t.Context(), address, postgres.Options{}); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("to open the store comes to %v", err)
+	}
+	select {
+	case <-committed:
+		t.Error("all was committed before the disk was full: the test shows nothing")
+	default:
+	}
+	disk.free()
+	server.Restart(t)
+	<-committed
+	for _, w := range writers {
+		w.check(t, s)
+	}
+	proven(t, s)
 }
 
 // zeros is a reader that never ends.

@@ -129,6 +129,7 @@ func (p *parting) workerOf(w *process) string {
 // another name, and what it was told too late is recorded as that, with what it cost. Nothing that was acknowledged is
 // lost, each round has one decision, each question one answer, and what was spent is what the services were paid.
 func TestPartition(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	ways := []string{"answers", "questions"}

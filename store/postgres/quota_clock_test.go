@@ -143,6 +143,7 @@ func (u *usage) end(n int, tokens int64) {
 // charged counts from when it was, and as long as the window is, by the clock of the database; what is held counts until
 // it ends; nobody is given more than there is, or refused what there is.
 func TestQuotaByClocksThatJump(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -181,6 +182,7 @@ func (u *usage) total() (tokens int64) {
 // TestQuotaHoldByClocksThatJump: what a process holds that is not heard of any more counts as held until its name has run out by
 // the clock of the database, and as charged from then on, whatever time it is to those who look.
 func TestQuotaHoldByClocksThatJump(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
