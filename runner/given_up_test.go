@@ -18,7 +18,7 @@ func TestAnswersOfAStepThatIsEnded(t *testing.T) {
 	for name, who := range map[string][]string{"the last": {web("a")}, "one of two": {web("a"), web("slow")}} {
 		t.Run(name, func(t *testing.T) {
 			c := &contested{}
-			b := newBench(t, func(cfg *runner.Config) { c.Store = cfg.Store; cfg.Store = c })
+			b := newBench(t, func(cfg *runner.Config) { c.Store = heeding{cfg.Store}; cfg.Store = c })
 			b.cast.play("a", spending("again", cost(dollar), ""))
 			b.cast.play("slow", hanging)
 			s := b.start(b.desk(append(who, human("human"), half)...))
@@ -32,6 +32,44 @@ func TestAnswersOfAStepThatIsEnded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnswerOfAProposalThatIsEnded: so it is where one specialist is asked for a proposal, before it is answered and while the answer is
+// committed.
+func TestAnswerOfAProposalThatIsEnded(t *testing.T) {
+	for _, committing := range []bool{false, true} {
+		c := &contested{}
+		b := newBench(t, func(cfg *runner.Config) { c.Store = heeding{cfg.Store}; cfg.Store = c })
+		s := b.start(b.desk(web("a"), human("human"), half))
+		ctx, cancel := context.WithCancel(b.ctx)
+		answer := spending("again", cost(dollar), "")
+		b.cast.play("a", func(inner context.Context, q specialist.Question) (specialist.Answer, error) {
+			if !committing {
+				cancel()
+			}
+			return answer(inner, q)
+		})
+		if committing {
+			c.once("proposed", func() { b.force(s, "park"); cancel() })
+		}
+		if _, _, err := b.r.Propose(ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("it came to %v", err)
+		}
+		if now := b.now(s); now.Spent().Money != dollar || b.count(s, "discarded")+b.count(s, "proposed") != 1 {
+			t.Errorf("spent are %s:\n%s", now.Spent().Money, b.log(s, 2))
+		}
+	}
+}
+
+// A heeding store loads nothing for a context that is done, as one in another process does.
+type heeding struct{ session.Store }
+
+// Load implements session.SessionStore.
+func (h heeding) Load(ctx context.Context, programs *session.Programs, id specialist.SessionID) (*session.Session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return h.Store.Load(ctx, programs, id)
 }
 
 // TestAnswersOfAStepWhoseStoreIsLost: what was answered to a process that has lost its store is recorded once that can be reached again,

@@ -214,6 +214,7 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *planni
 		err = refuse(ErrIllegal, "budget_contended", "Specialist %s cannot be asked now: open calls hold the last of the budget", m.SpecialistID)
 	}
 	if err != nil {
+		err = w.giveUp(ctx, err)
 		return nil, w.s, err
 	}
 	p, after, err := w.proposed(ctx, m.SpecialistID)
@@ -232,6 +233,7 @@ func (w *engine) proposed(ctx context.Context, id string) (*specialist.Proposal,
 				err = w.begin(ctx)
 			}
 			if err != nil {
+				err = w.giveUp(ctx, err)
 				return nil, w.s, err
 			}
 			continue
