@@ -49,6 +49,8 @@ func (l *Lock) TryLock() (bool, error) {
 		return false, err
 	}
 	taken := false
+	ctx, cancel := l.d.answered(ctx)
+	defer cancel()
 	err = pgx.BeginFunc(ctx, l.d.readers, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, l.d.lock+2); err != nil { // what follows has to see the owners of those who were first
 			return err
