@@ -31,7 +31,6 @@ type parting struct {
 	*testing.T
 	pace  time.Duration
 	store *postgres.Store
-	url   string // of the services
 
 	mu   sync.Mutex
 	rng  *rand.Rand
