@@ -86,3 +86,6 @@ func (d *database) Renewing(ctx context.Context) (renew func(), err error) {
 	conn, err := d.connect(ctx)
 	return func() { d.owners.renewOnce(ctx, conn) }, err
 }
+
+// Mute has the store tell no other process what it commits. It is called before anything is committed.
+func (s *Store) Mute() { s.wakes.kick = make(chan struct{}, 1) }
