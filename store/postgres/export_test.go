@@ -86,3 +86,24 @@ func (d *database) Renewing(ctx context.Context) (renew func(), err error) {
 	conn, err := d.connect(ctx)
 	return func() { d.owners.renewOnce(ctx, conn) }, err
 }
+
+// Mute has the store tell no other process what it commits. It is called before anything is committed.
+func (s *Store) Mute() { s.wakes.kick = make(chan struct{}, 1) }
+
+// FoldLogs folds the logs of the first sessions as a rebuild does, and returns whose they are, up to the first that is damaged, and why
+// that is.
+func (s *Store) FoldLogs(ctx context.Context) (ids []string, err error) {
+	b := &rebuild{copied: &copied{s: s}, programs: session.NewPrograms()}
+	defer b.hangUp(ctx)
+	if err := b.connect(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := b.readers[0].page(ctx, 0)
+	for _, f := range b.fold(ctx, rows) {
+		if f.err != nil {
+			return ids, f.err
+		}
+		ids = append(ids, f.row.ID)
+	}
+	return ids, err
+}

@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(workerStore) != "" {
 		os.Exit(work())
 	}
+	if os.Getenv(committerStore) != "" {
+		os.Exit(committing())
+	}
 	if os.Getenv(storetest.KilledDoes) != "" {
 		os.Exit(killed())
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/dialai/dialai/store/internal/projection"
 )
 
-// A rebuild makes anew what follows from the logs, in one transaction, while nobody else writes: a second
-// connection reads the log of each session, in the order of their numbers, and folds it; what that says is
-// written some sessions at a time. So no more is held than one session, some rows, and how often
-// each specialist agreed with humans.
+// A rebuild makes anew what follows from the logs, in one transaction, while nobody else writes: other
+// connections read the logs of sessions and fold them, some at once (rebuild_fold.go); what they say is
+// written in the order of the sessions' numbers, some at a time. So no more is held than a page of sessions, some rows,
+// and how often each specialist agreed with humans.
 
 // rebuiltAtOnce is how many sessions are written together.
 const rebuiltAtOnce = 1000
@@ -26,18 +26,17 @@ type rebuild struct {
 	*copied
 	programs *session.Programs
 	told     func(done, of int64)
-	again    bool   // it is of a store that was used, and may be: not of a copy that is not finished
-	reads    *audit // another connection
+	again    bool         // it is of a store that was used, and may be: not of a copy that is not finished
+	readers  []*logReader // other connections, one at least
 	tx       pgx.Tx
 
-	definitions map[string][]byte      // the last that were used, by digest
-	tallies     map[string]*trust.Book // by machine name
-	learned     map[string]int64       // records that taught something, by machine name
-	undriven    []int64                // sessions that nobody is to carry on, by sessions.id
-	sessions    []sessionRow
-	lessons     []lessonRow
-	exemplars   []exemplarRow
-	beside      []besideRow
+	tallies   map[string]*trust.Book // by machine name
+	learned   map[string]int64       // records that taught something, by machine name
+	undriven  []int64                // sessions that nobody is to carry on, by sessions.id
+	sessions  []sessionRow
+	lessons   []lessonRow
+	exemplars []exemplarRow
+	beside    []besideRow
 }
 
 // A besideRow is what stands beside the events of a record, where that was not what they say.
@@ -58,22 +57,14 @@ type exemplarRow struct {
 }
 
 func (b *rebuild) run(ctx context.Context) error {
-	conn, err := b.s.connection(ctx)
-	if err != nil {
-		return b.s.translate(err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	b.tallies, b.learned, b.definitions = map[string]*trust.Book{}, map[string]int64{}, map[string][]byte{}
+	b.tallies, b.learned = map[string]*trust.Book{}, map[string]int64{}
 	return b.s.translate(b.write(ctx, func(tx pgx.Tx) error {
 		if b.tx = tx; b.again {
 			if err := b.lock(ctx); err != nil {
 				return err
 			}
 		}
-		err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			b.reads = &audit{tx: tx}
-			return b.all(ctx)
-		})
+		err := b.all(ctx)
 		if err == nil {
 			err = b.spread(ctx) // for which nobody may read
 		}
@@ -84,6 +75,10 @@ func (b *rebuild) run(ctx context.Context) error {
 // all writes everything.
 func (b *rebuild) all(ctx context.Context) (err error) {
 	if b.machines, err = machineRows(ctx, b.tx); err != nil {
+		return err
+	}
+	defer b.hangUp(ctx)
+	if err := b.connect(ctx); err != nil {
 		return err
 	}
 	tables := []string{"lessons", "exemplars", "alignment", "ledger_snapshots", "snapshots"}
@@ -103,21 +98,21 @@ func (b *rebuild) all(ctx context.Context) (err error) {
 // logs folds the log of each session.
 func (b *rebuild) logs(ctx context.Context) error {
 	var all, read int64
-	if err := b.reads.tx.QueryRow(ctx, `SELECT count(*) FROM log`).Scan(&all); err != nil {
+	if err := b.readers[0].tx.QueryRow(ctx, `SELECT count(*) FROM log`).Scan(&all); err != nil {
 		return err
 	}
 	for last := int64(0); ; {
-		rows, err := b.reads.page(ctx, last)
+		rows, err := b.readers[0].page(ctx, last)
 		if err != nil {
 			return err
 		}
-		for i := range rows {
-			last = rows[i].id
-			n, err := b.session(ctx, &rows[i])
-			if err != nil {
-				return err
+		for i, f := range b.fold(ctx, rows) {
+			if f.err != nil {
+				return f.err
 			}
-			if read += n; i%64 == 0 {
+			last = rows[i].id
+			b.take(&f)
+			if read += f.records; i%64 == 0 {
 				b.told(read, all)
 			}
 			if len(b.sessions) >= rebuiltAtOnce {
@@ -133,96 +128,14 @@ func (b *rebuild) logs(ctx context.Context) error {
 	}
 }
 
-// session folds the log of one session, as far as it has no record that is damaged.
-func (b *rebuild) session(ctx context.Context, row *sessionRow) (records int64, err error) {
-	damaged := func(problem string) error {
-		return &session.CorruptError{What: "the log of session " + row.ID, Problem: problem + "; run dialai store verify"}
+// take keeps what the log of a session came to.
+func (b *rebuild) take(f *folded) {
+	b.sessions = append(b.sessions, f.row)
+	if f.undriven {
+		b.undriven = append(b.undriven, f.row.id)
 	}
-	lacks := ""
-	for {
-		f := &session.Folder{Programs: b.programs, Definition: func(digest string) ([]byte, error) {
-			if text := b.definitions[digest]; text != nil {
-				return text, nil
-			}
-			lacks = digest
-			return nil, &session.CorruptError{What: "definition " + digest, Problem: "it is not read yet"}
-		}}
-		lacks = ""
-		head, taught, n, problem, err := b.fold(ctx, f, row)
-		switch {
-		case err != nil:
-			return 0, err
-		case lacks != "":
-			if err := b.definition(ctx, lacks); err != nil {
-				return 0, err
-			}
-			continue
-		case problem != "":
-			return 0, damaged(problem)
-		case n == 0:
-			return 0, damaged("it is gone")
-		}
-		folded := f.Session()
-		now := sessionRow{Session: projection.SessionOf(folded), id: row.id, head: head[:]}
-		if !folded.Status.Live() {
-			now.ended = &now.UpdatedAt
-		} else if folded.Options().Driver != session.DriverPool {
-			b.undriven = append(b.undriven, row.id)
-		}
-		b.sessions = append(b.sessions, now)
-		b.teach(now.Machine, row.id, taught)
-		return n, nil
-	}
-}
-
-// fold adds the records of a session, and returns what they teach, or what is wrong with one.
-func (b *rebuild) fold(ctx context.Context, f *session.Folder, row *sessionRow) (head session.Hash, list []projection.Taught, n int64, problem string, err error) {
-	erased := b.reads.erased(ctx, row)
-	for r, err := range b.reads.log(ctx, row.id) {
-		if err != nil {
-			return head, list, n, "", err
-		}
-		n++
-		text, problem := proven(&erased, head, &r)
-		if problem != nil {
-			return head, list, n, problem.Error(), nil
-		}
-		decoded, err := f.Add(text)
-		if err != nil {
-			return head, list, n, err.Error(), nil
-		}
-		copy(head[:], r.hash)
-		if t, ok := projection.TaughtBy(r.place, decoded); ok {
-			list = append(list, t)
-		}
-		b.compare(&r, row.id, b.machines[f.Session().Machine().Name()], decoded)
-	}
-	return head, list, n, "", nil
-}
-
-// compare keeps what should stand beside the events of a record of a machine, if that does not.
-func (b *rebuild) compare(r *logRow, session int64, machine int, events []session.Event) {
-	want := besideRow{place: r.place, session: session, at: int64(events[len(events)-1].At)}
-	if projection.Follow(events).Decides {
-		want.decides = &machine
-	}
-	if same := want.decides == nil && r.decides == nil || want.decides != nil && r.decides != nil && *r.decides == machine; !same || r.at != want.at {
-		b.beside = append(b.beside, want)
-	}
-}
-
-// definition reads a definition. Some are kept.
-func (b *rebuild) definition(ctx context.Context, digest string) error {
-	if len(b.definitions) > remembered {
-		clear(b.definitions)
-	}
-	var text []byte
-	err := b.reads.tx.QueryRow(ctx, `SELECT coalesce((SELECT definition FROM definitions WHERE machine_digest=$1), '')`, digest).Scan(&text)
-	if err == nil && len(text) == 0 {
-		err = &session.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
-	}
-	b.definitions[digest] = text
-	return err
+	b.beside = append(b.beside, f.beside...)
+	b.teach(f.row.Machine, f.row.id, f.taught)
 }
 
 // teach keeps what the records of one session of a machine teach. A ruling that is taken back has taught
@@ -282,7 +195,7 @@ func (b *rebuild) flush(ctx context.Context) error {
 func (b *rebuild) archived(ctx context.Context) error {
 	for last := ""; ; {
 		n := 0
-		failed, err := b.reads.archivedAfter(ctx, last, func(id, machine string, row int64, list []projection.Taught) {
+		failed, err := b.readers[0].archivedAfter(ctx, last, func(id, machine string, row int64, list []projection.Taught) {
 			n, last = n+1, id
 			b.teach(machine, row, list)
 		})

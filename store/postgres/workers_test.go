@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/dialai/dialai/driver"
 	"github.com/dialai/dialai/exact"
@@ -33,7 +34,8 @@ import (
 )
 
 // Workers are processes of their own: this program, run again with these settings. Each commit that is
-// acknowledged to one it prints, as a session and the number of its last event, before it does anything else.
+// acknowledged to one it prints, as a session, the number of its last event, when that was (ns), and
+// the status of the session, before it does anything else.
 const (
 	workerStore   = "DIALAI_TEST_WORKER_STORE"
 	workerService = "DIALAI_TEST_WORKER_SERVICE"
@@ -105,7 +107,7 @@ func work() int {
 	d := driver.New(driver.Config{Workers: 16, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	tell := d.Observer("main")
 	r, err := runner.New(runner.Config{Store: s, Resolver: services{url: os.Getenv(workerService)}, Observer: func(c session.Change) {
-		fmt.Println(c.After.ID, c.After.Sequence)
+		fmt.Println(c.After.ID, c.After.Sequence, time.Now().UnixNano(), c.After.Status)
 		tell(c)
 	}})
 	if err != nil {

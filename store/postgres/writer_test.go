@@ -56,18 +56,26 @@ func begin(t testing.TB, m *machine.Machine, s session.Store) *writer {
 // read returns a writer of a session as it is stored.
 func read(t testing.TB, m *machine.Machine, s session.Store, id specialist.SessionID) *writer {
 	t.Helper()
+	w, err := writerOf(t.Context(), m, s, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func writerOf(ctx context.Context, m *machine.Machine, s session.Store, id specialist.SessionID) (*writer, error) {
 	w := &writer{store: s, fold: &session.Folder{Programs: session.NewPrograms(), Definition: func(string) ([]byte, error) { return m.JSON(), nil }}}
-	for r, err := range s.Records(t.Context(), id, 0) {
+	for r, err := range s.Records(ctx, id, 0) {
 		if err == nil {
 			_, err = w.fold.Add(r.Events)
 		}
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		w.last = w.fold.Session()
 		w.last.Head = &r.Hash
 	}
-	return w
+	return w, nil
 }
 
 // change returns the change that comes next.
