@@ -37,7 +37,7 @@ func (l *Ledger) Correlated(q Question) []Correlation {
 			}
 			if rho := billionths(b.pool.pairs.rho(v, w, b.bar)); rho > 0 {
 				_, n := b.pool.pairs.common(v, w)
-				list = append(list, Correlation{v.id, w.id, rho, int64(n), sameModel(v.model, w.model), billionths(b.pool.pairs.copied(v, w))})
+				list = append(list, Correlation{v.id, w.id, rho, int64(n), sameModel(v.model, w.model), billionths(b.copied(v, w))})
 			}
 		}
 	}

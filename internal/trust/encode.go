@@ -22,7 +22,7 @@ import (
 
 // LedgerFormat is the number of the way in which ledgers are written and lessons are learned: it
 // rises with every change of either, for then the same lessons make other bytes.
-const LedgerFormat = 2
+const LedgerFormat = 3
 
 // Code writes l, or fills it in.
 func (l *Ledger) Code(c *wire.Coder) {
@@ -202,7 +202,9 @@ func (p *pairs) code(c *wire.Coder, members int) {
 		count(c, &q.apart)
 		c.Check(q.apart <= q.n, "a pair differs more often than it voted")
 		wire.Int(c, &q.phi)
-		wire.Int(c, &q.copy)
+		if c.Reading() {
+			q.evidence = q.evident()
+		}
 	})
 	c.Check(len(p.of) <= members*(members-1)/2, "there are pairs of members that are not known")
 	c.Bool(&p.many)

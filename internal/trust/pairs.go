@@ -52,9 +52,9 @@ func (j joint) phi() int64 {
 // A pair is a joint with its phi.
 type pair struct {
 	joint
-	apart int64 // common outcomes in which they did not say the same
-	phi   int64
-	copy  int64 // see copies.go
+	apart    int64 // common outcomes in which they did not say the same
+	phi      int64
+	evidence float64 // for copies (copies.go); not encoded, since it follows from the counts
 }
 
 // pairs say who errs together. Up to PairLimit members, of is a triangle: the
@@ -123,7 +123,7 @@ func (p *pairs) addPair(l *Ledger, v, w *pastVote, truth int32, times int64) {
 	if v.option != w.option {
 		q.apart += times
 	}
-	q.phi, q.copy = q.joint.phi(), q.copied()
+	q.phi, q.evidence = q.joint.phi(), q.evident()
 	if across && !q.copies() {
 		p.phiSum, p.phiN = p.phiSum+q.n*q.phi, p.phiN+q.n
 	}

@@ -236,7 +236,7 @@ func (b *ballot) ranked(v, w *voter) (first, second *voter, comparable bool) {
 // copies takes what is a copy away from the second of two voters.
 func (b *ballot) copies(v, w *voter) {
 	if v, w, ok := b.ranked(v, w); ok {
-		w.whole = min(w.whole, 1-b.pool.pairs.copied(v, w))
+		w.whole = min(w.whole, 1-b.copied(v, w))
 	}
 }
 

@@ -43,17 +43,21 @@ func TestSynthetic(t *testing.T) {
 }
 
 // TestCopies: exact copies of one judge, of which nobody says that they are of one model,
-// move nothing by more than a fifth of a point once a hundred outcomes have shown them.
+// move nothing by more than a fifth of a point once a hundred outcomes have shown them; by
+// less than half a point after thirty; and however many there are, by hardly more than two
+// after ten, which tell copies from judges that are merely alike the better the more there are.
 func TestCopies(t *testing.T) {
 	const seed = "dup"
+	most := map[int]float64{10: .022, 30: .004, 100: .002}
 	d := panel{questions: 1500, priors: even, groups: []group{{size: 1, right: .85}, {size: 2, right: .75}, {size: 2, right: .65}}}.data(seed)
-	alone := accuraciesOf([]string{"bayes"}, d, 20, 100)["bayes"][0].Accuracy
+	alone := accuraciesOf([]string{"bayes"}, d, 20, 10, 30, 100)["bayes"]
 	for _, worker := range []int{0, 3} {
-		for _, n := range []int{1, 4} {
-			got := accuraciesOf([]string{"bayes"}, copied(d, worker, n), 20, 100)["bayes"][0].Accuracy
-			t.Logf("seed %q, %d copies of %d: %.4f, without %.4f", seed, n, worker, got, alone)
-			if math.Abs(got-alone) > .002 {
-				t.Errorf("seed %q: %d copies of %d move the accuracy from %.4f to %.4f", seed, n, worker, alone, got)
+		for _, n := range []int{1, 4, 10} {
+			for i, got := range accuraciesOf([]string{"bayes"}, copied(d, worker, n), 20, 10, 30, 100)["bayes"] {
+				t.Logf("seed %q, n = %d, %d copies of %d: %.4f, without %.4f", seed, got.N, n, worker, got.Accuracy, alone[i].Accuracy)
+				if math.Abs(got.Accuracy-alone[i].Accuracy) > most[got.N] {
+					t.Errorf("seed %q, n = %d: %d copies of %d move the accuracy from %.4f to %.4f", seed, got.N, n, worker, alone[i].Accuracy, got.Accuracy)
+				}
 			}
 		}
 	}
