@@ -54,7 +54,7 @@ type origin struct {
 	from   *session.Session // the other session, as it stood there
 	opened int64            // the event by which its open round had opened
 	err    error            // why it did not stand there
-	later  bool             // something of the round is withheld by now that was not then, and the fork has no answers of it
+	later  bool             // something of the round was withheld since that was not then, and the fork has no answers of it
 }
 
 // withheld reports whether something of the open round was withheld from somebody.
@@ -94,7 +94,7 @@ func (c *check) inherit(d *session.Created) {
 	}
 	was := f.Session()
 	if len(c.after.Proposals()) == 0 {
-		o.later = c.w.withheldByNow(c.w.sessions[parent], was.Round)
+		o.later = c.w.withheldSince(c.w.sessions[parent], was.Round, was.Sequence)
 	}
 	if o.from = was; was.Sequence != d.Options.ForkedFrom.Sequence {
 		o.err = fmt.Errorf("no commit ends at event %d", d.Options.ForkedFrom.Sequence)
@@ -118,9 +118,10 @@ func (c *check) inherit(d *session.Created) {
 	}
 }
 
-// withheldByNow reports whether something of a round of a session is withheld by now, or was
-// after it had been closed because a human was to look at it again.
-func (w *world) withheldByNow(s *observed, round int32) bool {
+// withheldSince reports whether something of a round of a session is withheld, or was since an
+// event: whoever forks has read it at some moment between, and copies nothing that was
+// withheld then. So it is where the round had been closed because a human was to look at it again.
+func (w *world) withheldSince(s *observed, round int32, at int64) bool {
 	f := &session.Folder{Programs: s.folder.Programs}
 	for rec, err := range w.base.Records(context.Background(), s.id, 0) {
 		if err == nil {
@@ -129,12 +130,15 @@ func (w *world) withheldByNow(s *observed, round int32) bool {
 		if err != nil {
 			return false // as others find
 		}
-		if slices.ContainsFunc(f.Session().Reviews(), func(v *session.Review) bool { return v.Key.Round == round }) {
+		now := f.Session()
+		if slices.ContainsFunc(now.Reviews(), func(v *session.Review) bool { return v.Key.Round == round }) {
+			return true
+		}
+		if now.Sequence >= at && now.Round == round && (now.Withheld("") != "" || now.ConcealsRulings()) {
 			return true
 		}
 	}
-	now := f.Session()
-	return now.Round == round && (now.Withheld("") != "" || now.ConcealsRulings())
+	return false
 }
 
 // opens returns which event of a record opens a round; -1 if none does.
