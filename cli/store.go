@@ -323,7 +323,7 @@ DATABASE_URL, each in a transaction of its own. Opening a store does the same.`,
 			case path != "":
 				applied, err = store.Migrate(cmd.Context(), path, store.SQLiteOptions{Migrating: a.Migrating()})
 			case address != "":
-				applied, err = postgres.Migrate(cmd.Context(), address)
+				applied, err = postgres.Migrate(cmd.Context(), address, postgres.Options{Migrating: a.Migrating()})
 			}
 			switch {
 			case err != nil:

@@ -114,7 +114,7 @@ func (a *app) openCopy(ctx context.Context, name string) (storedCopy, error) {
 	case err != nil:
 		return nil, err
 	case address != "":
-		return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Copy: true})
+		return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Migrating: a.Migrating(), Copy: true})
 	case path == "":
 		return nil, command.Usage("the memory store would be gone with this process; name a file or a database")
 	}

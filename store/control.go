@@ -44,7 +44,7 @@ var _ control.Store = (*Control)(nil)
 
 // controls are the files that hold what a server must remember: "dlct" in ASCII.
 var controls = kind{name: "what a server remembers", applicationID: controlsID, dir: "migrations/control", recordedFrom: 1,
-	after: func(ctx context.Context, tx *sql.Tx, m migration, _, _ []migration) error {
+	after: func(ctx context.Context, tx *sql.Tx, m migration, _, _ []migration, _ func(part string, done, of int64)) error {
 		if err := m.record(ctx, tx); err != nil || m.version > 1 {
 			return err
 		}

@@ -49,11 +49,11 @@ type kind struct {
 	dir           string // of its migrations
 	recordedFrom  int64  // the first schema in which files say which migrations made them
 	// after does what a migration has to do that is no SQL, in its transaction. made are
-	// the migrations that made the file before any of this.
-	after func(ctx context.Context, tx *sql.Tx, m migration, all, made []migration) error
+	// the migrations that made the file before any of this, and told is told how far what takes long is.
+	after func(ctx context.Context, tx *sql.Tx, m migration, all, made []migration, told func(part string, done, of int64)) error
 	// before does what takes more than one transaction, before the migration of a version; what
 	// it had done when it was interrupted it does not do again.
-	before map[int64]func(ctx context.Context, db *sql.DB, told func(done, of int64)) error
+	before map[int64]func(ctx context.Context, db *sql.DB, told func(part string, done, of int64)) error
 }
 
 // open opens the file at path for what is to be written with the statements that prepare
@@ -250,7 +250,7 @@ func (s *file) migrate(ctx context.Context, o SQLiteOptions) ([]string, error) {
 	}
 	told := o.Migrating
 	if told == nil {
-		told = func(int64, int64) {}
+		told = func(string, int64, int64) {}
 	}
 	return s.kind.apply(ctx, s.db, all, current, told)
 }

@@ -15,8 +15,13 @@ const sinceFrom = 20
 
 // fillSince writes into the rows of the sessions that wait for a human since when they do, which only the fold of a
 // log says. One that cannot be folded stays as it is: it comes first where those that wait are listed, and verifying
-// the store names it.
-func fillSince(ctx context.Context, tx *sql.Tx) error {
+// the store names it. told is told how far it is.
+func fillSince(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
+	const part = "reading since when sessions wait"
+	var done, of int64
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sessions WHERE status='needs_human'`).Scan(&of); err != nil || of == 0 {
+		return err
+	}
 	programs := session.NewPrograms()
 	r := reader{tx}
 	var row, sequence int64
@@ -31,7 +36,11 @@ func fillSince(ctx context.Context, tx *sql.Tx) error {
 			}
 		}
 		if !found {
+			told(part, of, of)
 			return nil
+		}
+		if done++; done%toldEvery == 0 && done < of {
+			told(part, done, of)
 		}
 		s, err := (&fold.Log{ID: sessionID(id), Sequence: sequence, Head: head,
 			Records: func(from int64) iter.Seq2[session.StoredRecord, error] {

@@ -42,7 +42,7 @@ var kinds = []*kind{&sessions, &controls}
 
 // sessions are the files that hold the sessions of an engine.
 var sessions = kind{name: "sessions", applicationID: sessionsID, dir: "migrations", recordedFrom: recordedFrom, after: afterSessions,
-	before: map[int64]func(context.Context, *sql.DB, func(done, of int64)) error{12: copyLog}}
+	before: map[int64]func(context.Context, *sql.DB, func(part string, done, of int64)) error{12: copyLog}}
 
 const (
 	sessionsID   = 0x6469616c // "dial" in ASCII
@@ -239,7 +239,7 @@ func objects(ctx context.Context, q querier, read func(text string) string) (map
 
 // apply applies what a file of a schema lacks, each migration with its record in a
 // transaction of its own, and returns their names. told is told how far what takes long is.
-func (k *kind) apply(ctx context.Context, db *sql.DB, all []migration, current int, told func(done, of int64)) ([]string, error) {
+func (k *kind) apply(ctx context.Context, db *sql.DB, all []migration, current int, told func(part string, done, of int64)) ([]string, error) {
 	made := all[:current]
 	if int64(current) < k.recordedFrom {
 		var err error
@@ -253,7 +253,7 @@ func (k *kind) apply(ctx context.Context, db *sql.DB, all []migration, current i
 			if _, err := tx.ExecContext(ctx, m.up); err != nil {
 				return err
 			}
-			return k.after(ctx, tx, m, all, made)
+			return k.after(ctx, tx, m, all, made, told)
 		}}, nil))
 	}
 	p, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithGoMigrations(steps...), goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
@@ -283,7 +283,7 @@ func (k *kind) apply(ctx context.Context, db *sql.DB, all []migration, current i
 }
 
 // afterSessions is what follows a migration of a file of sessions.
-func afterSessions(ctx context.Context, tx *sql.Tx, m migration, all, made []migration) error {
+func afterSessions(ctx context.Context, tx *sql.Tx, m migration, all, made []migration, told func(part string, done, of int64)) error {
 	switch {
 	case m.version == 1:
 		return ours(ctx, tx)
@@ -292,11 +292,11 @@ func afterSessions(ctx context.Context, tx *sql.Tx, m migration, all, made []mig
 	case m.version == recordedFrom:
 		return startRecords(ctx, tx, all, made)
 	case m.version == driverFrom:
-		if err := fillDrivers(ctx, tx); err != nil {
+		if err := fillDrivers(ctx, tx, told); err != nil {
 			return err
 		}
 	case m.version == sinceFrom:
-		if err := fillSince(ctx, tx); err != nil {
+		if err := fillSince(ctx, tx, told); err != nil {
 			return err
 		}
 	}

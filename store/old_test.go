@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,7 +131,7 @@ func TestCopyGoesOn(t *testing.T) {
 		before := a.column(fmt.Sprintf(all, "events"))
 		ctx, cancel := context.WithCancel(a.ctx)
 		told := [][2]int64{}
-		_, err := store.Migrate(ctx, a.path, store.SQLiteOptions{Migrating: func(done, of int64) {
+		_, err := store.Migrate(ctx, a.path, store.SQLiteOptions{Migrating: func(_ string, done, of int64) {
 			if told = append(told, [2]int64{done, of}); len(told) == 3 {
 				cancel()
 			}
@@ -141,8 +142,23 @@ func TestCopyGoesOn(t *testing.T) {
 		if _, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{ReadOnly: true}); err == nil || !strings.Contains(err.Error(), "has to be migrated") {
 			t.Errorf("%s is read as it is: %v", file, err)
 		}
-		_, err = store.Migrate(a.ctx, a.path, store.SQLiteOptions{Migrating: func(done, of int64) { told = append(told, [2]int64{done, of}) }})
+		var parts []string // that end
+		_, err = store.Migrate(a.ctx, a.path, store.SQLiteOptions{Migrating: func(part string, done, of int64) {
+			if part == "packing the log" {
+				told = append(told, [2]int64{done, of})
+			}
+			if done == of {
+				parts = append(parts, part)
+			}
+		}})
 		a.ok(err)
+		want := []string{"packing the log", "reading the log"}
+		if a.column(`SELECT count(*) FROM sessions WHERE status='needs_human'`) != "0" {
+			want = append(want, "reading since when sessions wait")
+		}
+		if !slices.Equal(parts, want) {
+			t.Errorf("%s: told are %q, want %q", file, parts, want)
+		}
 		if told[3] != told[2] || told[len(told)-1][0] != told[0][1] || told[len(told)-1][1] != told[0][1] {
 			t.Errorf("%s: of the rest was told %v", file, told)
 		}

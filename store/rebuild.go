@@ -135,7 +135,7 @@ func (b *rebuild) migrate() error {
 		return err
 	}
 	defer pool.Close()
-	_, err = sessions.apply(b.ctx, pool, all, 0, func(int64, int64) {})
+	_, err = sessions.apply(b.ctx, pool, all, 0, func(string, int64, int64) {})
 	return err
 }
 

@@ -22,19 +22,20 @@ var copiedAtOnce = 10_000
 const bytesAtOnce = 64 << 20
 
 // copyLog copies what log_unpacked holds to log. told is told how far it is.
-func copyLog(ctx context.Context, db *sql.DB, told func(done, of int64)) error {
+func copyLog(ctx context.Context, db *sql.DB, told func(part string, done, of int64)) error {
+	const part = "packing the log"
 	var done, of int64
 	if err := db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM log), (SELECT count(*) FROM log_unpacked)`).Scan(&done, &of); err != nil {
 		return err
 	}
 	for of += done; done < of; {
-		told(done, of)
+		told(part, done, of)
 		n, err := copySome(ctx, db)
 		if err != nil {
 			return err
 		}
 		if done += n; done == of {
-			told(done, of)
+			told(part, done, of)
 		}
 	}
 	return nil

@@ -53,9 +53,10 @@ type SQLiteOptions struct {
 	// and why it failed. It must not block; nil is told nothing.
 	Observe func(commits int, took time.Duration, err error)
 
-	// Migrating is told now and then how many of how many records were written anew, while a file
-	// of an older version is brought up to date. It must return soon; nil is told nothing.
-	Migrating func(done, of int64)
+	// Migrating is told now and then, while a file of an older version is brought up to date, what is being
+	// done that takes as long as the file is large, such as "packing the log", and with how many of how many
+	// rows: at the end of each part with all. It must return soon; nil is told nothing.
+	Migrating func(part string, done, of int64)
 
 	// Plain stores the events of records as JSON, where they are packed else: for who wants to read
 	// the file with other programs. Either is read.

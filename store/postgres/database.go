@@ -58,7 +58,7 @@ func (d *database) open(ctx context.Context, t *tables) error {
 }
 
 func (d *database) connectAll(ctx context.Context, t *tables) error {
-	if _, err := t.migrate(ctx, d.config, d.address, d.options.Existing); err != nil {
+	if _, err := t.migrate(ctx, d.config, d.address, d.options); err != nil {
 		return err
 	}
 	pool, err := pgxpool.ParseConfig("")

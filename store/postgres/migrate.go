@@ -41,9 +41,10 @@ const oldest = 130000
 
 // tables are those of a schema.
 type tables struct {
-	dir  string                                         // of their migrations
-	made func(context.Context, *pgx.Conn) error         // writes the row of meta, unless it is there
-	then map[int64]func(context.Context, *sql.Tx) error // what follows a migration, in its transaction
+	dir  string                                 // of their migrations
+	made func(context.Context, *pgx.Conn) error // writes the row of meta, unless it is there
+	// then is what follows a migration, in its transaction. told is told how far it is.
+	then map[int64]func(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error
 }
 
 // sessionTables are those of a store of sessions.
@@ -52,7 +53,7 @@ var sessionTables = tables{dir: "migrations", made: func(ctx context.Context, co
 	rand.Read(secret) // never fails
 	_, err := conn.Exec(ctx, `INSERT INTO meta (secret) VALUES ($1) ON CONFLICT DO NOTHING`, secret)
 	return err
-}, then: map[int64]func(context.Context, *sql.Tx) error{10: fillDrivers, 11: fillSince}}
+}, then: map[int64]func(context.Context, *sql.Tx, func(part string, done, of int64)) error{10: fillDrivers, 11: fillSince}}
 
 // controlTables are those of what a server must remember.
 var controlTables = tables{dir: "migrations/control", made: func(ctx context.Context, conn *pgx.Conn) error {
@@ -62,14 +63,14 @@ var controlTables = tables{dir: "migrations/control", made: func(ctx context.Con
 
 // Migrate brings a store up to date, makes it if there is none, and returns the names of the migrations
 // that were applied: those of sessions, then as control/NAME those of what a server must remember. Opening
-// does the same. The errors are those of [Open].
-func Migrate(ctx context.Context, name string) (applied []string, err error) {
+// does the same. Of the options Migrating counts. The errors are those of [Open].
+func Migrate(ctx context.Context, name string, o Options) (applied []string, err error) {
 	for _, t := range []*tables{&sessionTables, &controlTables} {
 		a, config, err := parse(name, t)
 		if err != nil {
 			return applied, err
 		}
-		done, err := t.migrate(ctx, config, a, false)
+		done, err := t.migrate(ctx, config, a, Options{Migrating: o.Migrating})
 		for _, name := range done {
 			applied = append(applied, strings.TrimPrefix(strings.TrimPrefix(t.dir+"/"+name, "migrations"), "/"))
 		}
@@ -83,7 +84,7 @@ func Migrate(ctx context.Context, name string) (applied []string, err error) {
 // ErrNone: there is no store at the address, and none is to be made.
 var ErrNone = errors.New("there is none")
 
-func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address, existing bool) (applied []string, err error) {
+func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address, o Options) (applied []string, err error) {
 	config = config.Copy()
 	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
 		config.RuntimeParams[name] = "0" // it takes as long as it takes
@@ -107,7 +108,7 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 	switch has, err := migrated(ctx, conn); {
 	case err != nil || !slices.ContainsFunc(names, func(name string) bool { return !has[number(name)] }):
 		return nil, err
-	case len(has) == 0 && existing:
+	case len(has) == 0 && o.Existing:
 		return nil, ErrNone
 	}
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrating); err != nil { // it goes with the connection
@@ -124,14 +125,17 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 	}
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
-	if applied, err = t.up(ctx, db, files); err != nil {
+	if applied, err = t.up(ctx, db, files, o.Migrating); err != nil {
 		return applied, err
 	}
 	return applied, t.made(ctx, conn)
 }
 
 // up applies the migrations that are missing.
-func (t *tables) up(ctx context.Context, db *sql.DB, files fs.FS) (applied []string, err error) {
+func (t *tables) up(ctx context.Context, db *sql.DB, files fs.FS, told func(part string, done, of int64)) (applied []string, err error) {
+	if told == nil {
+		told = func(string, int64, int64) {}
+	}
 	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true), goose.WithAllowOutofOrder(true), goose.WithSlog(slog.New(slog.DiscardHandler))}
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -152,7 +156,7 @@ func (t *tables) up(ctx context.Context, db *sql.DB, files fs.FS) (applied []str
 			if _, err := tx.ExecContext(ctx, string(text)); err != nil {
 				return err
 			}
-			return t.then[n](ctx, tx)
+			return t.then[n](ctx, tx, told)
 		}}, nil)))
 	}
 	p, err := goose.NewProvider(goose.DialectPostgres, db, files, options...)
@@ -166,9 +170,18 @@ func (t *tables) up(ctx context.Context, db *sql.DB, files fs.FS) (applied []str
 	return applied, err
 }
 
+// toldEvery is after how many rows it is told how far a migration is.
+const toldEvery = 1000
+
 // fillDrivers writes into the rows of sessions who carries each on, where that is not any process that does so for
 // its store. It is in the logs only, packed. The table is locked meanwhile by what has made the column.
-func fillDrivers(ctx context.Context, tx *sql.Tx) error {
+// told is told how far it is.
+func fillDrivers(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
+	const part = "reading the log"
+	var done, of int64
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&of); err != nil || of == 0 {
+		return err
+	}
 	rows, err := tx.QueryContext(ctx, `SELECT session, place, events FROM log`)
 	if err != nil {
 		return err
@@ -182,7 +195,11 @@ func fillDrivers(ctx context.Context, tx *sql.Tx) error {
 			return err
 		}
 		drivers.Add(row, place, events)
+		if done++; done%toldEvery == 0 && done < of {
+			told(part, done, of)
+		}
 	}
+	told(part, of, of)
 	if err := rows.Err(); err != nil {
 		return err
 	}

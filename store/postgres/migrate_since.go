@@ -13,7 +13,13 @@ import (
 // fillSince writes into the rows of the sessions that wait for a human since when they do, which only the fold of a
 // log says. One that cannot be folded stays as it is: it comes first where those that wait are listed, and verifying
 // the store names it. The table is locked meanwhile by what has made the column.
-func fillSince(ctx context.Context, tx *sql.Tx) error {
+// told is told how far it is.
+func fillSince(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
+	const part = "reading since when sessions wait"
+	var done, of int64
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sessions WHERE status=1`).Scan(&of); err != nil || of == 0 {
+		return err
+	}
 	programs := session.NewPrograms()
 	var row int64
 	for {
@@ -23,10 +29,14 @@ func fillSince(ctx context.Context, tx *sql.Tx) error {
 		}}
 		err := tx.QueryRowContext(ctx, `SELECT id, session_id, sequence, head FROM sessions WHERE status=1 AND id>$1 ORDER BY id LIMIT 1`, row).Scan(&row, &id, &l.Sequence, &l.Head)
 		if errors.Is(err, sql.ErrNoRows) {
+			told(part, of, of)
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+		if done++; done%toldEvery == 0 && done < of {
+			told(part, done, of)
 		}
 		if l.ID, err = session.ParseID(id); err != nil {
 			return err

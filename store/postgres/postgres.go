@@ -73,6 +73,10 @@ type Options struct {
 	// Observe is told of each transaction that writes: of how many commits, how long it took, and why
 	// it failed. It must not block; nil is told nothing.
 	Observe func(commits int, took time.Duration, err error)
+	// Migrating is told now and then, while a store of an older version is brought up to date, what is being
+	// done that takes as long as the store is large, such as "reading the log", and with how many of how many
+	// rows: at the end of each part with all. It must return soon; nil is told nothing.
+	Migrating func(part string, done, of int64)
 	// Existing refuses to make a store where there is none.
 	Existing bool
 	// Copy opens also a store into which a copy of another one is not finished: see [Store.Copying].

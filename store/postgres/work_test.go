@@ -311,14 +311,14 @@ func TestStrays(t *testing.T) {
 // TestMissingMigration: a migration that a store has not seen is applied, whatever came after it.
 func TestMissingMigration(t *testing.T) {
 	address := pgtest.Database(t)
-	if _, err := postgres.Migrate(t.Context(), address); err != nil {
+	if _, err := postgres.Migrate(t.Context(), address, postgres.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	s, m := open(t, address, postgres.Options{}), parse(t)
 	begin(t, m, s)
 	exec(t, address, `DROP TABLE dialai.work; ALTER TABLE dialai.owners DROP COLUMN works; DELETE FROM dialai.goose_db_version WHERE version_id=3;
 		INSERT INTO dialai.goose_db_version (version_id, is_applied) VALUES (1000, true)`)
-	applied, err := postgres.Migrate(t.Context(), address)
+	applied, err := postgres.Migrate(t.Context(), address, postgres.Options{})
 	if err != nil || !slices.Equal(applied, []string{"0003_work.sql"}) {
 		t.Fatalf("applied are %v (%v)", applied, err)
 	}
@@ -369,8 +369,13 @@ func TestMigratedSessions(t *testing.T) {
 		t.Fatalf("there are %d sessions (%v)", len(before), err)
 	}
 	exec(t, address, `ALTER TABLE dialai.sessions DROP COLUMN driver, DROP COLUMN since; DELETE FROM dialai.goose_db_version WHERE version_id IN (10, 11)`)
-	if applied, err := postgres.Migrate(t.Context(), address); err != nil || len(applied) < 2 || applied[0] != "0010_driver.sql" || applied[1] != "0011_since.sql" {
+	var told []string
+	migrating := postgres.Options{Migrating: func(part string, done, of int64) { told = append(told, fmt.Sprintf("%s: %d of %d", part, done, of)) }}
+	if applied, err := postgres.Migrate(t.Context(), address, migrating); err != nil || len(applied) < 2 || applied[0] != "0010_driver.sql" || applied[1] != "0011_since.sql" {
 		t.Fatalf("applied are %v (%v)", applied, err)
+	}
+	if want := []string{"reading the log: 12 of 12", "reading since when sessions wait: 1 of 1"}; !slices.Equal(told, want) {
+		t.Errorf("told is %q, want %q", told, want)
 	}
 	again := open(t, address, postgres.Options{})
 	if after, err := again.List(t.Context(), session.ListQuery{}); err != nil || !slices.Equal(after, before) {

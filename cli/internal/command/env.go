@@ -240,7 +240,7 @@ func (a *App) PostgresAddress() string {
 
 // OpenPostgres opens the store in a database of Postgres. Who starts sessions makes one if there is none.
 func (a *App) OpenPostgres(ctx context.Context, address string, does Access) (*postgres.Store, error) {
-	return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Existing: does != Starts, TooOld: a.TooOld})
+	return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Migrating: a.Migrating(), Existing: does != Starts, TooOld: a.TooOld})
 }
 
 // TooOld ends the command since a store that it uses is for newer versions only. It does not block.
@@ -258,17 +258,18 @@ func (a *App) Present(path string) error {
 	return nil
 }
 
-// Migrating returns what shows how far a store is whose records are written anew.
-func (a *App) Migrating() func(done, of int64) {
+// Migrating returns what shows how far a store is that is brought up to date.
+func (a *App) Migrating() func(part string, done, of int64) {
 	var show func(done, of int64)
 	var stop func()
-	return func(done, of int64) {
+	return func(part string, done, of int64) {
 		if show == nil {
-			m := render.NewMeter(a.Screen(), "packing the store", "records")
+			m := render.NewMeter(a.Screen(), part, "rows")
 			show, stop = m.At, m.Stop
 		}
-		if show(done, of); done == of {
+		if show(done, of); done == of { // this part is over
 			stop()
+			show = nil
 		}
 	}
 }
