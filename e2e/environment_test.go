@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -33,6 +34,7 @@ const question = `{"machineName":"question","initialState":"a","goalState":"b","
 type desk struct {
 	*testing.T
 	dir, store string
+	program    string              // "" is the one of these sources
 	as         *syscall.Credential // who runs the program; nil is who runs the test
 	env        []string
 }
@@ -58,7 +60,7 @@ func (d *desk) must(err error) {
 }
 
 func (d *desk) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(program, append(args, "--store", d.store)...)
+	cmd := exec.Command(cmp.Or(d.program, program), append(args, "--store", d.store)...)
 	cmd.Dir, cmd.Env = d.dir, d.env
 	if d.as != nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.as}
