@@ -21,7 +21,8 @@ import (
 // An address is where a store is.
 type address struct {
 	host, database, schema string
-	plain                  bool // events are stored as JSON
+	plain                  bool              // events are stored as JSON
+	settings               map[string]string // that a connection begins with (settings.go)
 }
 
 // String returns HOST/DATABASE, and the schema if it is not the usual one.
@@ -88,6 +89,8 @@ func parse(name string, t *tables) (a address, config *pgx.ConnConfig, err error
 			config.RuntimeParams[name] = value
 		}
 	}
+	a.settings = takeSettings(config)
+	begin(config, a.settings)
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectWithin
 	}
@@ -145,6 +148,8 @@ func (e *OpenError) Advice() string {
 		return advised.Advice()
 	case errors.As(e.Err, &p) && p.Code[:2] == "28":
 		return "check the user and the password in the address, or PGUSER and PGPASSWORD"
+	case errors.Is(e.Err, errPooler):
+		return "connect to the server itself, or through a pool in session mode (pool_mode = session)"
 	case errors.Is(e.Err, ErrNone):
 		return "running a machine file makes one, and so does dialai migrate"
 	case errors.As(e.Err, &p) && p.Code == "3D000":

@@ -91,10 +91,7 @@ func refused(ctx context.Context, tx pgx.Tx) error {
 
 // connection opens a connection for what takes as long as it takes.
 func (d *database) connection(ctx context.Context) (*pgx.Conn, error) {
-	config := d.config.Copy()
-	config.RuntimeParams["statement_timeout"] = "0"
-	config.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
-	return pgx.ConnectConfig(ctx, config)
+	return pgx.ConnectConfig(ctx, d.address.patient(d.config))
 }
 
 // write has do write, all of it or nothing.

@@ -85,10 +85,10 @@ func Migrate(ctx context.Context, name string, o Options) (applied []string, err
 var ErrNone = errors.New("there is none")
 
 func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address, o Options) (applied []string, err error) {
-	config = config.Copy()
-	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
-		config.RuntimeParams[name] = "0" // it takes as long as it takes
+	if err := alone(ctx, config); err != nil {
+		return nil, err
 	}
+	config = a.patient(config)
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err

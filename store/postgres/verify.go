@@ -50,10 +50,7 @@ var unknown = []string{
 // Verify checks all that is stored, and changes nothing. told is told now and then how many of how many
 // records were read; nil is told nothing. The report may be used; the error says why there is none.
 func (s *Store) Verify(ctx context.Context, programs *session.Programs, told func(done, of int64)) (store.Report, error) {
-	config := s.config.Copy()
-	config.RuntimeParams["statement_timeout"] = "0" // it takes as long as it takes
-	config.RuntimeParams["idle_in_transaction_session_timeout"] = "0"
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := s.connection(ctx)
 	if err != nil {
 		return store.Report{}, s.translate(err)
 	}
