@@ -34,6 +34,7 @@ var fileOpeners = map[string]string{
 	"cli/internal/serving/callers.go: os.OpenFile":              "writes the key of the computer, where there is none",
 	"internal/pgtest/pgtest.go: os/exec.Command":                "runs the programs of Postgres for tests",
 	"internal/pgtest/pgtest.go: path/filepath.Glob":             "lists the folders of the programs of Postgres",
+	"internal/pgtest/pooler.go: os/exec.Command":                "runs the pooler for tests",
 	"internal/pgtest/process_linux.go: os.ReadFile":             "says which processes a server of a test has started, to kill them with it",
 	"internal/proxy/log.go: os.OpenFile":                        "appends to a log, and reads at a start what it has written itself",
 	"store/file.go: os.OpenFile":                                "makes the file of a store, which SQLite reads",
