@@ -84,6 +84,7 @@ func TestUndertakeOnTerminal(t *testing.T) {
 	at.send("1")
 	at.expect("END")
 	at.expect("export.csv is there, checked, and judged sound by two.")
+	at.expect("Any key leaves.")
 	watching.expect("Any key leaves.")
 	watching.send("x")
 	watching.ends(0)
