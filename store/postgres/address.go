@@ -89,11 +89,11 @@ func parse(name string, t *tables) (a address, config *pgx.ConnConfig, err error
 			config.RuntimeParams[name] = value
 		}
 	}
-	a.settings = takeSettings(config)
-	begin(config, a.settings)
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectWithin
 	}
+	a.settings = takeSettings(config)
+	begin(config, a.settings)
 	if config.ValidateConnect == nil {
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}

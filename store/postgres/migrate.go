@@ -88,7 +88,7 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 	if err := alone(ctx, config); err != nil {
 		return nil, err
 	}
-	config = a.patient(config)
+	config = a.patient(config, "lock_timeout")
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,14 @@
 package postgres_test
 
 import (
+	"context"
+	"io"
+	"net"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dialai/dialai/internal/pgtest"
 	"github.com/dialai/dialai/session"
@@ -43,5 +49,66 @@ func TestPooler(t *testing.T) {
 	}
 	if r, err := s.Verify(t.Context(), session.NewPrograms(), nil); err != nil || r.Difference != nil {
 		t.Errorf("Verify = %v, %v", r.Difference, err)
+	}
+}
+
+// TestBeginsInTime: where a server is silent before a connection is ours alone or has its settings, connecting ends as where
+// there is no answer at all.
+func TestBeginsInTime(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []string{"pg_backend_pid", "set_config"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		go func() {
+			for {
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go answers(conn, silent)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // of which one is taken
+		_, err = postgres.Open(ctx, "postgres://dialai@"+l.Addr().String()+"/d?sslmode=disable&connect_timeout=1", postgres.Options{})
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "cannot be reached") {
+			t.Errorf("silent on %s: Open = %v (%v)", silent, err, ctx.Err())
+		}
+		cancel()
+	}
+}
+
+// answers is a server that lets everybody in, and answers nothing in which a word occurs.
+func answers(conn net.Conn, silent string) {
+	defer conn.Close()
+	b := pgproto3.NewBackend(conn, conn)
+	if _, err := b.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	b.Send(&pgproto3.AuthenticationOk{})
+	b.Send(&pgproto3.BackendKeyData{ProcessID: 7, SecretKey: []byte{0, 0, 0, 1}})
+	for {
+		b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		if b.Flush() != nil {
+			return
+		}
+		m, err := b.Receive()
+		q, ok := m.(*pgproto3.Query)
+		if err != nil || !ok {
+			return
+		}
+		value := "off" // of transaction_read_only
+		switch {
+		case strings.Contains(q.String, silent):
+			io.Copy(io.Discard, conn) // until the other side ends it
+			return
+		case strings.Contains(q.String, "pg_backend_pid"):
+			value = "7"
+		}
+		b.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte("value"), DataTypeOID: 25, DataTypeSize: -1, TypeModifier: -1}}})
+		b.Send(&pgproto3.DataRow{Values: [][]byte{[]byte(value)}})
+		b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
 	}
 }

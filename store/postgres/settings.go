@@ -34,23 +34,28 @@ func takeSettings(config *pgx.ConnConfig) map[string]string {
 	return settings
 }
 
-// begin has connections of a config begin with settings.
+// begin has connections of a config begin with settings. They are part of connecting, and take no longer than that may.
 func begin(config *pgx.ConnConfig, settings map[string]string) {
-	var text strings.Builder
+	var calls []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		text.WriteString("SET " + pgx.Identifier{name}.Sanitize() + " = '" + strings.ReplaceAll(settings[name], "'", "''") + "';")
+		calls = append(calls, "set_config("+quoted(name)+", "+quoted(settings[name])+", false)")
 	}
+	text, within := "SELECT "+strings.Join(calls, ", "), config.ConnectTimeout
 	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		_, err := conn.Exec(ctx, text.String()).ReadAll()
+		ctx, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		_, err := conn.Exec(ctx, text).ReadAll()
 		return err
 	}
 }
 
-// patient returns the config of connections for what takes as long as it takes.
-func (a address) patient(config *pgx.ConnConfig) *pgx.ConnConfig {
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// patient returns the config of connections for what takes as long as it takes, and of which other timeouts that names are off, too.
+func (a address) patient(config *pgx.ConnConfig, names ...string) *pgx.ConnConfig {
 	config = config.Copy()
 	settings := maps.Clone(a.settings)
-	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+	for _, name := range append(names, "statement_timeout", "idle_in_transaction_session_timeout") {
 		settings[name] = "0"
 	}
 	begin(config, settings)
@@ -62,6 +67,8 @@ var errPooler = errors.New("a pooler in transaction mode is between: what is set
 
 // alone returns an error if a pooler may give a connection of the server to others between two transactions.
 func alone(ctx context.Context, config *pgx.ConnConfig) error {
+	ctx, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
+	defer cancel()
 	config = config.Copy()
 	config.AfterConnect = nil
 	var conns [2]*pgconn.PgConn
