@@ -10,15 +10,11 @@ import (
 // driverFrom is the migration from which on rows of sessions say who carries each on.
 const driverFrom = 19
 
-// toldEvery is after how many rows it is told how far a migration is.
-const toldEvery = 1000
-
 // fillDrivers writes into the rows of sessions who carries each on, where that is not any process that does so for
 // its store. It is in the logs only, packed. told is told how far it is.
 func fillDrivers(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
-	const part = "reading the log"
-	var done, of int64
-	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&of); err != nil || of == 0 {
+	part, err := projection.NewPart(ctx, tx, told, "reading the log", `SELECT count(*) FROM log`)
+	if err != nil {
 		return err
 	}
 	drivers := projection.Drivers{}
@@ -29,11 +25,9 @@ func fillDrivers(ctx context.Context, tx *sql.Tx, told func(part string, done, o
 			return err
 		}
 		drivers.Add(row, place, events)
-		if done++; done%toldEvery == 0 && done < of {
-			told(part, done, of)
-		}
+		part.Next()
 	}
-	told(part, of, of)
+	part.End()
 	for row, driver := range drivers.Changed() {
 		if _, err := tx.ExecContext(ctx, `UPDATE sessions SET driver=? WHERE id=?`, driver, row); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store/internal/fold"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // sinceFrom is the migration from which on rows of sessions say since when each waits for a human.
@@ -17,9 +18,8 @@ const sinceFrom = 20
 // log says. One that cannot be folded stays as it is: it comes first where those that wait are listed, and verifying
 // the store names it. told is told how far it is.
 func fillSince(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
-	const part = "reading since when sessions wait"
-	var done, of int64
-	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sessions WHERE status='needs_human'`).Scan(&of); err != nil || of == 0 {
+	part, err := projection.NewPart(ctx, tx, told, "reading since when sessions wait", `SELECT count(*) FROM sessions WHERE status='needs_human'`)
+	if err != nil {
 		return err
 	}
 	programs := session.NewPrograms()
@@ -36,12 +36,10 @@ func fillSince(ctx context.Context, tx *sql.Tx, told func(part string, done, of 
 			}
 		}
 		if !found {
-			told(part, of, of)
+			part.End()
 			return nil
 		}
-		if done++; done%toldEvery == 0 && done < of {
-			told(part, done, of)
-		}
+		part.Next()
 		s, err := (&fold.Log{ID: sessionID(id), Sequence: sequence, Head: head,
 			Records: func(from int64) iter.Seq2[session.StoredRecord, error] {
 				return stored(tx.QueryContext(ctx, recordsQuery, row, from))

@@ -170,16 +170,12 @@ func (t *tables) up(ctx context.Context, db *sql.DB, files fs.FS, told func(part
 	return applied, err
 }
 
-// toldEvery is after how many rows it is told how far a migration is.
-const toldEvery = 1000
-
 // fillDrivers writes into the rows of sessions who carries each on, where that is not any process that does so for
 // its store. It is in the logs only, packed. The table is locked meanwhile by what has made the column.
 // told is told how far it is.
 func fillDrivers(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
-	const part = "reading the log"
-	var done, of int64
-	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&of); err != nil || of == 0 {
+	part, err := projection.NewPart(ctx, tx, told, "reading the log", `SELECT count(*) FROM log`)
+	if err != nil {
 		return err
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT session, place, events FROM log`)
@@ -195,11 +191,9 @@ func fillDrivers(ctx context.Context, tx *sql.Tx, told func(part string, done, o
 			return err
 		}
 		drivers.Add(row, place, events)
-		if done++; done%toldEvery == 0 && done < of {
-			told(part, done, of)
-		}
+		part.Next()
 	}
-	told(part, of, of)
+	part.End()
 	if err := rows.Err(); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/fold"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // fillSince writes into the rows of the sessions that wait for a human since when they do, which only the fold of a
@@ -15,9 +16,8 @@ import (
 // the store names it. The table is locked meanwhile by what has made the column.
 // told is told how far it is.
 func fillSince(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
-	const part = "reading since when sessions wait"
-	var done, of int64
-	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sessions WHERE status=1`).Scan(&of); err != nil || of == 0 {
+	part, err := projection.NewPart(ctx, tx, told, "reading since when sessions wait", `SELECT count(*) FROM sessions WHERE status=1`)
+	if err != nil {
 		return err
 	}
 	programs := session.NewPrograms()
@@ -29,15 +29,13 @@ func fillSince(ctx context.Context, tx *sql.Tx, told func(part string, done, of 
 		}}
 		err := tx.QueryRowContext(ctx, `SELECT id, session_id, sequence, head FROM sessions WHERE status=1 AND id>$1 ORDER BY id LIMIT 1`, row).Scan(&row, &id, &l.Sequence, &l.Head)
 		if errors.Is(err, sql.ErrNoRows) {
-			told(part, of, of)
+			part.End()
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if done++; done%toldEvery == 0 && done < of {
-			told(part, done, of)
-		}
+		part.Next()
 		if l.ID, err = session.ParseID(id); err != nil {
 			return err
 		}
