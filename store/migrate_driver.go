@@ -13,10 +13,11 @@ const driverFrom = 19
 // fillDrivers writes into the rows of sessions who carries each on, where that is not any process that does so for
 // its store. It is in the logs only, packed. told is told how far it is.
 func fillDrivers(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
-	part, err := projection.NewPart(ctx, tx, told, "reading the log", `SELECT count(*) FROM log`)
-	if err != nil {
+	var of int64
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&of); err != nil {
 		return err
 	}
+	part := projection.NewPart("reading the log", of, told)
 	drivers := projection.Drivers{}
 	var row, place int64
 	var events sql.RawBytes

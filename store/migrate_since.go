@@ -18,10 +18,11 @@ const sinceFrom = 20
 // log says. One that cannot be folded stays as it is: it comes first where those that wait are listed, and verifying
 // the store names it. told is told how far it is.
 func fillSince(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
-	part, err := projection.NewPart(ctx, tx, told, "reading since when sessions wait", `SELECT count(*) FROM sessions WHERE status='needs_human'`)
-	if err != nil {
+	var of int64
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sessions WHERE status='needs_human'`).Scan(&of); err != nil {
 		return err
 	}
+	part := projection.NewPart("reading since when sessions wait", of, told)
 	programs := session.NewPrograms()
 	r := reader{tx}
 	var row, sequence int64

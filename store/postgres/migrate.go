@@ -174,10 +174,11 @@ func (t *tables) up(ctx context.Context, db *sql.DB, files fs.FS, told func(part
 // its store. It is in the logs only, packed. The table is locked meanwhile by what has made the column.
 // told is told how far it is.
 func fillDrivers(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
-	part, err := projection.NewPart(ctx, tx, told, "reading the log", `SELECT count(*) FROM log`)
-	if err != nil {
+	var of int64
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&of); err != nil {
 		return err
 	}
+	part := projection.NewPart("reading the log", of, told)
 	rows, err := tx.QueryContext(ctx, `SELECT session, place, events FROM log`)
 	if err != nil {
 		return err

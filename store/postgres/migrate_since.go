@@ -16,10 +16,11 @@ import (
 // the store names it. The table is locked meanwhile by what has made the column.
 // told is told how far it is.
 func fillSince(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64)) error {
-	part, err := projection.NewPart(ctx, tx, told, "reading since when sessions wait", `SELECT count(*) FROM sessions WHERE status=1`)
-	if err != nil {
+	var of int64
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sessions WHERE status=1`).Scan(&of); err != nil {
 		return err
 	}
+	part := projection.NewPart("reading since when sessions wait", of, told)
 	programs := session.NewPrograms()
 	var row int64
 	for {

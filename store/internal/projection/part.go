@@ -1,10 +1,5 @@
 package projection
 
-import (
-	"context"
-	"database/sql"
-)
-
 // toldEvery is after how many rows it is told how far a part is.
 const toldEvery = 1000
 
@@ -15,10 +10,9 @@ type Part struct {
 	told     func(part string, done, of int64)
 }
 
-// NewPart begins a part with as many rows as a query counts. Where there are none it tells nothing.
-func NewPart(ctx context.Context, tx *sql.Tx, told func(part string, done, of int64), name, count string) (*Part, error) {
-	p := &Part{name: name, told: told}
-	return p, tx.QueryRowContext(ctx, count).Scan(&p.of)
+// NewPart begins a part of as many rows. Where there are none it tells nothing.
+func NewPart(name string, of int64, told func(part string, done, of int64)) *Part {
+	return &Part{name: name, of: of, told: told}
 }
 
 // Next counts a row.
