@@ -200,3 +200,27 @@ func (f *flipped) mend(rows string) error {
 	}
 	return nil
 }
+
+// TestRecordsThatBeginAtOnePlace: damage has a record begin where another one does, which no index of a whole store lets be.
+func TestRecordsThatBeginAtOnePlace(t *testing.T) {
+	a := newFullStore(t)
+	rows := a.dump()
+	raw := openRaw(t, a.path)
+	for _, damage := range []string{
+		`PRAGMA writable_schema=ON`,
+		`UPDATE sqlite_schema SET sql=replace(sql, 'UNIQUE', '') WHERE name='log_session'`,
+		`PRAGMA writable_schema=RESET`,
+		`UPDATE log SET first=(SELECT max(first) FROM log) WHERE id=(SELECT min(id)+1 FROM log)`,
+		`PRAGMA writable_schema=ON`,
+		`UPDATE sqlite_schema SET sql=replace(sql, 'CREATE  INDEX', 'CREATE UNIQUE INDEX') WHERE name='log_session'`,
+	} {
+		_, err := raw.Exec(damage)
+		a.ok(err)
+	}
+	a.ok(raw.Close())
+	f := &flipped{aStore: a, path: a.path}
+	if d := f.verify(); d == nil || !d.Repaired {
+		t.Fatalf("verify finds %v", d)
+	}
+	a.ok(f.mend(rows))
+}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -199,9 +200,9 @@ func (b *rebuild) insert(table string, id int64, columns []string, values ...any
 func (b *rebuild) copyTables() {
 	b.exec(`DELETE FROM fresh.secrets`)
 	b.exec(`DELETE FROM fresh.goose_db_version`)
+	b.log()
 	for table, columns := range map[string][]string{
 		"goose_db_version": {"version_id", "is_applied", "tstamp"},
-		"log":              projection.LogColumns,
 		"roster_log":       projection.RosterColumns,
 		"llm_audit":        {"session_id", "entry", "hash"},
 		"agent_log":        agentColumns,
@@ -218,6 +219,16 @@ func (b *rebuild) copyTables() {
 	b.exec(`INSERT INTO fresh.copying SELECT * FROM main.copying`)
 	b.exec(`INSERT INTO fresh.copied SELECT * FROM main.copied`)
 	b.exec(`INSERT INTO fresh.erasing SELECT * FROM main.erasing`)
+}
+
+// log copies the logs. Where a record begins in its log is unique there, so a record of which that is damaged comes to
+// begin where none does, until [rebuild.besideRecords] has repaired it.
+func (b *rebuild) log() {
+	places, err := json.Marshal(slices.Collect(maps.Keys(b.a.beside)))
+	b.err = errors.Join(b.err, err)
+	columns := strings.Join(projection.LogColumns, ", ")
+	first := strings.Replace(columns, "first", "iif(id IN (SELECT value FROM json_each(?)), -id, first)", 1)
+	b.exec(`INSERT INTO fresh.log (id, `+columns+`) SELECT id, `+first+` FROM main.log NOT INDEXED ORDER BY id`, string(places))
 }
 
 // repack packs the events that were copied as JSON.
