@@ -232,10 +232,7 @@ func (m *moving) Delete(ctx context.Context, rows []int64, done Archived) (Archi
 // deleteBatch deletes some sessions, and writes down where they went.
 func (m *moving) deleteBatch(ctx context.Context, conn *sql.Conn, rows []int64, done *Archived) error {
 	for _, row := range rows {
-		has, ok, err := m.Session(row)
-		if err != nil {
-			return err
-		}
+		has, ok := m.Session(row)
 		if !ok { // it ended since the logs were copied
 			continue
 		}

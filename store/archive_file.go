@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/store/internal/projection"
 	"github.com/dialai/dialai/store/internal/transfer"
 )
 
@@ -21,8 +20,8 @@ type ArchiveFile struct {
 	s *SQLite
 
 	sessions map[int64]foldedSession // by their rows, once it is verified
-	taught   map[int64][]projection.Taught
-	agents   map[int64]int64 // entries of agents
+	taught   map[int64][]byte        // what followed from their logs, packed
+	agents   map[int64]int64         // entries of agents
 }
 
 // What archives are of. Those of a database have other numbers of rows, so neither goes on in the other's.
@@ -201,11 +200,7 @@ type ArchivedSession struct {
 }
 
 // Session returns what the archive has of the session of a row, once it is verified; ok is false if it has none.
-func (f *ArchiveFile) Session(row int64) (is ArchivedSession, ok bool, err error) {
+func (f *ArchiveFile) Session(row int64) (is ArchivedSession, ok bool) {
 	has, ok := f.sessions[row]
-	if !ok {
-		return is, false, nil
-	}
-	taught, err := projection.PackTaught(f.taught[row])
-	return ArchivedSession{has.ID, has.head, taught, f.agents[row]}, true, err
+	return ArchivedSession{has.ID, has.head, f.taught[row], f.agents[row]}, ok
 }

@@ -152,7 +152,7 @@ func (s *SQLite) verify(ctx context.Context, programs *session.Programs, taught 
 	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 	a := newAudit(reader{conn}, programs, true)
 	if a.progress = s.told(); taught {
-		a.taught = map[int64][]projection.Taught{}
+		a.taught = map[int64][]byte{}
 	}
 	if err := a.everything(ctx); err != nil {
 		return Report{}, nil, err
@@ -214,8 +214,8 @@ type audit struct {
 	beside       map[int64]beside           // what stands beside events and is wrong, by log row
 
 	proof  snapshots.Proof
-	kept   map[int64]int64               // at which events snapshots are of sessions whose logs have not come to them yet, by sessions.id
-	taught map[int64][]projection.Taught // what follows from each log, by sessions.id; nil if nobody asks
+	kept   map[int64]int64  // at which events snapshots are of sessions whose logs have not come to them yet, by sessions.id
+	taught map[int64][]byte // what follows from each log, packed, by sessions.id; nil if nobody asks
 }
 
 // A foldedSession is a row of sessions and the hash of the last record.

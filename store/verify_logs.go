@@ -223,6 +223,7 @@ type folding struct {
 	behind   *fold.Behind       // a record that this program cannot read; nil if there is none
 	kept     *snapshots.Session // that the log has not come to yet; nil if there is none
 	erased   fold.Erased
+	taught   []projection.Taught // if somebody asks
 }
 
 func (a *audit) open(row int64) *folding {
@@ -282,6 +283,12 @@ func (a *audit) close(f *folding) {
 	if d := f.spend.wrong; d != nil {
 		d.Stream = f.stream
 		a.find(d)
+	}
+	if a.taught != nil {
+		var err error
+		if a.taught[f.row], err = projection.PackTaught(f.taught); err != nil {
+			a.find(differs(inLog, f.stream, "%v", err))
+		}
 	}
 	a.taken[f.row] = f.spend.taken
 	a.report.Sessions++
@@ -377,7 +384,7 @@ func (f *folding) learn(place int64, events []session.Event, want *beside) {
 	if ok {
 		a.teach(name, f.stream, &t)
 		if a.taught != nil {
-			a.taught[f.row] = append(a.taught[f.row], t)
+			f.taught = append(f.taught, t)
 		}
 	}
 }

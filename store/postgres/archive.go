@@ -165,11 +165,7 @@ func (m *archiving) Delete(ctx context.Context, rows []int64, done store.Archive
 		if !ok { // it ended since the logs were copied
 			continue
 		}
-		is, ok, err := m.file.Session(begins)
-		if err != nil {
-			return done, err
-		}
-		if ok {
+		if is, ok := m.file.Session(begins); ok {
 			has = append(has, toMove{row, is})
 		}
 	}
