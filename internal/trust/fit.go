@@ -2,7 +2,6 @@ package trust
 
 import (
 	"math"
-	"math/bits"
 )
 
 // How much the experts are believed. Their scores become probabilities as
@@ -241,11 +240,12 @@ func (f *fit) shares(set Experts) (a [experts]float64) {
 
 // expertPrior returns the prior of an expert in a mixture, of whose others the parts
 // come to so much: V has half, the others share the rest. L16 and W, which say much
-// the same as L4 and V, have half a part. O and D share a quarter, which is taken from all.
+// the same as L4 and V, have half a part. O and D share a half, which is
+// taken from all.
 func expertPrior(e int, set Experts, parts float64) float64 {
 	if with := set & unruledExperts; with != 0 {
 		if with&(1<<e) != 0 {
-			return unruledPrior / float64(bits.OnesCount8(uint8(with)))
+			return unruledPrior * unruledPart(e, with)
 		}
 		return (1 - unruledPrior) * expertPrior(e, set&^with, parts)
 	}
@@ -258,6 +258,17 @@ func expertPrior(e int, set Experts, parts float64) float64 {
 		return portion(e) / parts
 	}
 	return .5 * portion(e) / parts
+}
+
+// unruledPart returns the part of O or D in what those of the set share.
+func unruledPart(e int, set Experts) float64 {
+	switch {
+	case set&^(1<<e) == 0:
+		return 1
+	case e == iO:
+		return oneCoinPart
+	}
+	return 1 - oneCoinPart
 }
 
 func portion(e int) float64 {

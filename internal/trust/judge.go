@@ -162,9 +162,10 @@ func (b *ballot) mix(j *Judgement, policy Policy, q *Question) {
 	copy(j.P, allBillionths(x.of(b)))
 }
 
-// A mixture makes probabilities of the experts' scores. Where O and D take part the pick is theirs,
-// too, but it is no surer than it is without them: what is learned from rounds without a human's word
-// makes nothing automatic that would not be without.
+// A mixture makes probabilities of the experts' scores. O and D, where they take part, only help to choose the pick.
+// Where it is that of humans' words alone, so are the probabilities; where it is another one, it is no more probable than by
+// these. So what is learned from rounds without a human's word decides nothing, and moves no tau: it makes another
+// pick, on which a human rules.
 type mixture struct {
 	fit     fit
 	shares  [experts]float64
@@ -237,8 +238,8 @@ func leave(p []float64, removed []bool) {
 // billionths takes away.
 const lead = 1e-6
 
-// bound lowers the largest of p to that of h at the same place, or as far as it stays the largest. What
-// it loses goes to the others in proportion.
+// bound sets p to h where both have the same largest. Else it lowers the largest of p to that of h at the same place, or as
+// far as it stays the largest; what it loses goes to the others in proportion.
 func bound(p, h []float64) {
 	best := 0
 	for t := range p {
@@ -246,11 +247,15 @@ func bound(p, h []float64) {
 			best = t
 		}
 	}
-	next := 0.
+	next, same := 0., true
 	for t := range p {
 		if t != best {
-			next = max(next, p[t])
+			next, same = max(next, p[t]), same && h[t]+lead < h[best]
 		}
+	}
+	if same {
+		copy(p, h)
+		return
 	}
 	others := 1 - p[best]
 	to := min(p[best], max(h[best], next/(others+next)+lead))

@@ -30,7 +30,7 @@ func (s *search) canReach() bool {
 
 // best returns a bound of the probability of t.
 func (s *search) best(t int) float64 {
-	p := 0.
+	p, h := 0., 0.
 	s.mix.of(s.b) // scores S, O and D
 	for e, a := range s.mix.shares {
 		if a == 0 {
@@ -43,9 +43,9 @@ func (s *search) best(t int) float64 {
 				sum += math.Exp(-float64(g * gap))
 			}
 		}
-		p += a / sum
+		p, h = p+a/sum, h+s.mix.humans[e]/sum
 	}
-	return p
+	return max(p, h)
 }
 
 // gain returns by how much those left could at most lift t above r.
@@ -204,15 +204,16 @@ func (x *mixture) below(b *ballot, t int, tau exact.Billionths) bool {
 	if b.k < manyOptions {
 		return false
 	}
-	p := 0.
+	p, h := 0., 0.
 	for e, a := range x.shares {
 		if a == 0 {
 			continue
 		}
 		x.complete(b, e)
-		p += float64(a * ceiling(b.scores[e], t, x.temperature(e)))
+		most := ceiling(b.scores[e], t, x.temperature(e))
+		p, h = p+float64(a*most), h+float64(x.humans[e]*most)
 	}
-	return p < tau.Float()-1e-7
+	return max(p, h) < tau.Float()-1e-7
 }
 
 // ceiling returns no less than softmax would for t, with two exponentials: options

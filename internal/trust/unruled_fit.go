@@ -17,14 +17,14 @@ import "math"
 // outvote what is known of them. It begins with what outcomes say alone.
 //
 // Both are weighed as every expert is, by their losses on outcomes, each fifth of which is
-// judged by a fit that was not told what humans said there; they share a quarter of the prior,
-// and are charged a whole standard error of what they differ from V by. A crowd that agrees on
-// what humans do not say is so given no weight. Whatever they weigh, no pick is surer with them than
-// without (judge.go).
+// judged by a fit that was not told what humans said there; they share half of the prior,
+// O a tenth of that, and are charged a whole standard error of what they differ from V by. A crowd that agrees on
+// what humans do not say is so given no weight. Whatever they weigh, they make other picks only, and none surer (judge.go).
 const (
 	emRounds      = 10
 	emFolds       = 5
-	unruledPrior  = .25
+	unruledPrior  = .5
+	oneCoinPart   = .1
 	unruledCharge = 1.
 	mostMatrix    = 16 // options of a state beyond which D keeps no expected answers of it
 )

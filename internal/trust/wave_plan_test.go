@@ -90,37 +90,52 @@ func TestWaveStops(t *testing.T) {
 }
 
 // TestCannotReach: where the wave says that no answers could decide, none does, of
-// all the answers that those left can give.
+// all the answers that those left can give; also where rounds without a human's word make picks.
 func TestCannotReach(t *testing.T) {
-	d, said := trust.NewDraw("reach"), 0
-	for run := range 12 {
-		l := add(t, trust.New(), crowdOutcomes(fmt.Sprint("reach", run), 120, 6, 2)...)
+	d, said := trust.NewDraw("reach"), [2]int{}
+	for run := range 24 {
+		learning := run % 2 // from rounds
+		l := add(t, trust.New(), crowdOutcomes(fmt.Sprint("reach", run), []int{120, 25}[learning], 6, 2)...)
+		for i := range 200 * learning {
+			q, _ := crowd(d, 6, 2)
+			for j := range q.Votes[:3] { // they agree with each other
+				q.Votes[j].Option = q.Votes[0].Option
+			}
+			if err := l.AddUnruled(unruledOf(t, fmt.Sprint(i), q)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for range 60 {
 			q, _ := crowd(d, 6, 2)
+			q.Policy.Rounds = learning == 1
 			all := q.Votes
 			q.Votes, q.Partial = all[1:4], true
-			tau := exact.Billionths(900_000_000 + d.Float()*99_000_000)
 			open := append(openVoters(0, 1, equalCost), openVoters(4, 5, equalCost)...)
-			if l.Wave(q, open, trust.Asking{Tau: tau}).Stop != trust.StopCannotReach {
-				continue
-			}
-			said++
-			for answers := range 9 { // of each: yes, no, or none
-				q.Votes = append([]trust.Vote{}, all[1:4]...)
+			most := exact.Billionths(0) // of what answers reach
+			for answers := range 8 {    // of each: yes, no, or none
+				one := q
+				one.Votes = append([]trust.Vote{}, all[1:4]...)
 				for i, a := range []int{answers % 3, answers / 3} {
 					if v := all[4*i]; a < 2 {
 						v.Option = a
-						q.Votes = append(q.Votes, v)
+						one.Votes = append(one.Votes, v)
 					}
 				}
-				if j := l.Judge(q); j.P[j.Best] >= tau && len(q.Votes) > 3 {
-					t.Errorf("run %d: answers %d reach %s of %s", run, answers, j.P[j.Best], tau)
+				j := l.Judge(one)
+				most = max(most, j.P[j.Best])
+			}
+			for _, tau := range []exact.Billionths{most, exact.Billionths(900_000_000 + d.Float()*99_000_000)} {
+				if l.Wave(q, open, trust.Asking{Tau: tau}).Stop != trust.StopCannotReach {
+					continue
+				}
+				if said[learning]++; most >= tau {
+					t.Errorf("run %d: answers reach %s of %s", run, most, tau)
 				}
 			}
 		}
 	}
-	if said < 20 {
-		t.Errorf("it said so only %d times", said)
+	if min(said[0], said[1]) < 20 {
+		t.Errorf("it said so only %d times, and %d with rounds", said[0], said[1])
 	}
 }
 

@@ -32,8 +32,8 @@ func (st Style) Bench(out io.Writer, r trial.Report, d *trial.Data) error {
 		return bestOf(out, r)
 	}
 	fmt.Fprintf(out, "%d questions, %d workers, %d options, %d states\n\n", len(d.Questions), len(d.Workers), len(d.Classes), len(d.States))
-	err := table(out, []string{"HUMANS", "STRATEGY", "ACCURACY", "SD", "LOG-LOSS", "ECE", "SURE", "WRONG"}, r.Accuracies, func(s trial.Accuracy) []string {
-		return []string{strconv.Itoa(s.N), s.Strategy, three(s.Accuracy), three(s.SD), three(s.LogLoss), three(s.ECE), percent(s.Coverage95), three(s.Error95)}
+	err := table(out, []string{"HUMANS", "STRATEGY", "ACCURACY", "SD", "LOG-LOSS", "ECE", "BY CHANCE", "SURE", "WRONG"}, r.Accuracies, func(s trial.Accuracy) []string {
+		return []string{strconv.Itoa(s.N), s.Strategy, three(s.Accuracy), three(s.SD), three(s.LogLoss), three(s.ECE), three(s.ECEByChance), percent(s.Coverage95), three(s.Error95)}
 	})
 	if err == nil && len(r.Sequentials) > 0 {
 		fmt.Fprintln(out, "\nAsked one after the other"+sampled(r.Sequentials, d)+":")

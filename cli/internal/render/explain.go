@@ -385,7 +385,7 @@ func (t *teller) mixture(j *trust.Judgement) {
 	}
 	t.line("  P is the probability that a human chooses it, their mixture by share; prior is P before the votes.")
 	if slices.ContainsFunc(j.Experts, func(e trust.ExpertShare) bool { return e.Name == "O" || e.Name == "D" }) {
-		t.line("  Whatever O and D say, the most probable is no surer than without them.")
+		t.line("  O and D only help to choose the most probable: where it is the same without them, P leaves them out; else it is no surer than without.")
 	}
 	t.line("  A temperature below 1 makes a way less sure of itself.")
 }

@@ -33,17 +33,19 @@ type Options struct {
 // An Accuracy is how good a strategy is after n human decisions, on the questions
 // it did not learn from.
 type Accuracy struct {
-	Kind       string  `json:"kind"` // "accuracy"
-	Strategy   string  `json:"strategy"`
-	N          int     `json:"n"`
-	Accuracy   float64 `json:"accuracy"` // with all votes, mean over splits; a tie that holds the truth counts as its share
-	SD         float64 `json:"sd"`       // of one split
-	LogLoss    float64 `json:"logLoss"`  // P floored at a billionth
-	ECE        float64 `json:"ece"`      // expected calibration error of the largest P, in 10 equal bins
-	Coverage95 float64 `json:"coverage95"`
-	Error95    float64 `json:"error95"` // 0 without coverage
-	Votes      float64 `json:"votes"`   // asked per question: of bayes until its probability reaches .95, of others all
-	Cost       float64 `json:"cost"`    // of these
+	Kind     string  `json:"kind"` // "accuracy"
+	Strategy string  `json:"strategy"`
+	N        int     `json:"n"`
+	Accuracy float64 `json:"accuracy"` // with all votes, mean over splits; a tie that holds the truth counts as its share
+	SD       float64 `json:"sd"`       // of one split
+	LogLoss  float64 `json:"logLoss"`  // P floored at a billionth
+	ECE      float64 `json:"ece"`      // expected calibration error of the largest P, in 10 equal bins, mean over splits
+	// ECEByChance is what ECE would be on as many questions if each P were exactly as often right as it says.
+	ECEByChance float64 `json:"eceByChance"`
+	Coverage95  float64 `json:"coverage95"`
+	Error95     float64 `json:"error95"` // 0 without coverage
+	Votes       float64 `json:"votes"`   // asked per question: of bayes until its probability reaches .95, of others all
+	Cost        float64 `json:"cost"`    // of these
 	// AccuracySequential is the accuracy with Votes only, where these are fewer than
 	// all; nil for strategies that ask everyone. Accuracy is always that with all votes.
 	AccuracySequential *float64 `json:"accuracySequential,omitempty"`
@@ -65,7 +67,7 @@ const bins = 10
 // A score adds up what a strategy said on the test questions of one split.
 type score struct {
 	n, right, loss, sure, wrong, votes, cost float64
-	bin                                      [bins]struct{ n, right, p float64 }
+	bin                                      [bins]struct{ n, right, p, variance float64 }
 	steps                                    [steps]struct{ n, right float32 }
 }
 
@@ -83,7 +85,7 @@ func (s *score) add(c Claim, truth int) {
 		s.wrong += 1 - right
 	}
 	b := &s.bin[min(bins-1, int(top*bins))]
-	b.n, b.right, b.p = b.n+1, b.right+right, b.p+top
+	b.n, b.right, b.p, b.variance = b.n+1, b.right+right, b.p+top, b.variance+top*(1-top)
 	step := &s.steps[min(steps-1, int(-16*math.Log2(max(1e-9, 1-top))))]
 	step.n, step.right = step.n+1, step.right+float32(right)
 }
@@ -92,6 +94,16 @@ func (s *score) ece() float64 {
 	sum := 0.
 	for _, b := range s.bin {
 		sum += math.Abs(b.right - b.p)
+	}
+	return sum / max(1, s.n)
+}
+
+// eceByChance is what ece would be on average if each largest P were as often right as it says: how many are right in a bin is
+// nearly normal then, and of a normal deviation the mean size is sqrt(2/pi) of its standard deviation.
+func (s *score) eceByChance() float64 {
+	sum := 0.
+	for _, b := range s.bin {
+		sum += math.Sqrt(2 / math.Pi * b.variance)
 	}
 	return sum / max(1, s.n)
 }
@@ -179,7 +191,7 @@ func summary(j job, scores []score) Accuracy {
 		s := &scores[i]
 		acc := s.right / s.n
 		mean, square = mean+acc, square+acc*acc
-		a.ECE += s.ece()
+		a.ECE, a.ECEByChance = a.ECE+s.ece(), a.ECEByChance+s.eceByChance()
 		all.n, all.loss, all.sure, all.wrong = all.n+s.n, all.loss+s.loss, all.sure+s.sure, all.wrong+s.wrong
 		all.votes, all.cost = all.votes+s.votes, all.cost+s.cost
 	}
@@ -188,7 +200,7 @@ func summary(j job, scores []score) Accuracy {
 	if n > 1 {
 		a.SD = math.Sqrt(max(0, (square-mean*mean/n)/(n-1)))
 	}
-	a.LogLoss, a.ECE, a.Coverage95 = all.loss/all.n, a.ECE/n, all.sure/all.n
+	a.LogLoss, a.ECE, a.ECEByChance, a.Coverage95 = all.loss/all.n, a.ECE/n, a.ECEByChance/n, all.sure/all.n
 	if all.sure > 0 {
 		a.Error95 = all.wrong / all.sure
 	}
