@@ -118,7 +118,7 @@ func TestMeasureIsAFunction(t *testing.T) {
 		t.Fatalf("there are %d accuracies, %d sequentials, %d streams", n, len(first.Sequentials), len(first.Streams))
 	}
 	for want, v := range map[string]any{
-		"[accuracy cost coverage95 ece error95 kind logLoss n sd strategy votes]":                   first.Accuracies[0],
+		"[accuracy cost coverage95 ece eceByChance error95 kind logLoss n sd strategy votes]":       first.Accuracies[0],
 		"[autoError eps humansAsked humansAskedSecondHalf kind runs runsAboveEps strategy]":         first.Streams[0],
 		"[accuracy accuracyAll cost costAll everyone kind n questions strategy tau votes votesAll]": first.Sequentials[len(first.Sequentials)-1],
 		"[autoError deserving kind model promoted rule runs states target traffic wrongly]":         trial.Collapse{},
