@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/internal/stats"
@@ -217,25 +219,32 @@ func (m *moving) Left(ctx context.Context) (Archived, error) { return m.live.Arc
 
 // Delete implements [archive.Store].
 func (m *moving) Delete(ctx context.Context, rows []int64, done Archived) (Archived, error) {
+	has := map[int64]ArchivedSession{} // looked up before the store is locked
+	for _, row := range rows {
+		is, ok, err := m.Session(ctx, row)
+		if err != nil {
+			return done, err
+		}
+		if ok { // else it ended since the logs were copied
+			has[row] = is
+		}
+	}
 	var batch Archived
 	err := m.live.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
 		batch = done
-		return inTransaction(ctx, conn, func() error { return m.deleteBatch(ctx, conn, rows, &batch) })
+		return inTransaction(ctx, conn, func() error { return m.deleteBatch(ctx, conn, has, &batch) })
 	}})
 	if err != nil {
 		return done, err
 	}
-	m.forget(rows)
+	m.forget(has)
 	return batch, nil
 }
 
 // deleteBatch deletes some sessions, and writes down where they went.
-func (m *moving) deleteBatch(ctx context.Context, conn *sql.Conn, rows []int64, done *Archived) error {
-	for _, row := range rows {
-		has, ok := m.Session(row)
-		if !ok { // it ended since the logs were copied
-			continue
-		}
+func (m *moving) deleteBatch(ctx context.Context, conn *sql.Conn, list map[int64]ArchivedSession, done *Archived) error {
+	for _, row := range slices.Sorted(maps.Keys(list)) {
+		has := list[row]
 		result, err := conn.ExecContext(ctx, `INSERT INTO archived (session_id, row, machine, sequence, head, taught, archive, at)
 			SELECT session_id, id, machine, sequence, head, ?, ?, ? FROM sessions
 			WHERE id=? AND session_id=? AND head=? AND (SELECT count(*) FROM agent_log a WHERE a.session=sessions.id)=?`, has.Taught, m.Path(), int64(m.o.At), row, has.ID, has.Head[:], has.Agents)
@@ -263,14 +272,12 @@ func (m *moving) deleteBatch(ctx context.Context, conn *sql.Conn, rows []int64, 
 }
 
 // forget drops what is cached of sessions that are not here any more.
-func (m *moving) forget(rows []int64) {
+func (m *moving) forget(gone map[int64]ArchivedSession) {
 	m.live.mu.Lock()
 	defer m.live.mu.Unlock()
-	for _, row := range rows {
-		if has, ok := m.sessions[row]; ok {
-			if id, err := session.ParseID(has.ID); err == nil {
-				m.live.cache.sessions.Delete(id)
-			}
+	for _, is := range gone {
+		if id, err := session.ParseID(is.ID); err == nil {
+			m.live.cache.sessions.Delete(id)
 		}
 	}
 }

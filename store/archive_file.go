@@ -10,18 +10,19 @@ import (
 	"os"
 	"slices"
 
+	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/pack"
+	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/snapshots"
 	"github.com/dialai/dialai/store/internal/transfer"
 )
 
 // An ArchiveFile is the file that sessions of a store are archived to, as whoever moves them there uses it. It is
 // not for concurrent use. Close must be called.
 type ArchiveFile struct {
-	s *SQLite
-
-	sessions map[int64]foldedSession // by their rows, once it is verified
-	taught   map[int64][]byte        // what followed from their logs, packed
-	agents   map[int64]int64         // entries of agents
+	s        *SQLite
+	programs *session.Programs // of those who have verified it
 }
 
 // What archives are of. Those of a database have other numbers of rows, so neither goes on in the other's.
@@ -161,7 +162,7 @@ func continues(ctx context.Context, conn *sql.Conn, log string, rows []transfer.
 	})
 }
 
-// Verify writes what follows from the logs of the archive, checks all of it, and keeps what they say. It returns the names of
+// Verify writes what follows from the logs of the archive, and checks all of it. It returns the names of
 // its machines, and a [session.CorruptError] if it is damaged.
 func (f *ArchiveFile) Verify(ctx context.Context, o *ArchiveOptions) (machines []string, err error) {
 	damaged := func(r Report) error {
@@ -175,20 +176,17 @@ func (f *ArchiveFile) Verify(ctx context.Context, o *ArchiveOptions) (machines [
 	if err = errors.Join(err, damaged(report)); err != nil {
 		return nil, err
 	}
-	report, a, err := f.s.verify(ctx, o.Programs, true)
+	report, err = f.s.Verify(ctx, o.Programs)
 	if err = errors.Join(err, damaged(report)); err != nil {
 		return nil, err
 	}
-	f.sessions, f.taught, f.agents = a.sessions, a.taught, map[int64]int64{}
-	var of, n int64
-	if err := each(scan(f.s.read.QueryContext(ctx, `SELECT session, count(*) FROM agent_log GROUP BY session`)).into(&of, &n), func() error { f.agents[of] = n; return nil }); err != nil {
-		return nil, err
-	}
-	names := map[string]bool{}
-	for row := range f.sessions {
-		names[f.sessions[row].Machine] = true
-	}
-	return slices.Sorted(maps.Keys(names)), nil
+	f.programs = o.Programs
+	var name string
+	err = each(scan(f.s.read.QueryContext(ctx, `SELECT machine_name FROM machines WHERE id IN (SELECT machine FROM sessions) ORDER BY machine_name`)).into(&name), func() error {
+		machines = append(machines, name)
+		return nil
+	})
+	return machines, err
 }
 
 // An ArchivedSession is what the archive has of a session.
@@ -199,8 +197,49 @@ type ArchivedSession struct {
 	Agents int64        // entries of agents
 }
 
-// Session returns what the archive has of the session of a row, once it is verified; ok is false if it has none.
-func (f *ArchiveFile) Session(row int64) (is ArchivedSession, ok bool) {
-	has, ok := f.sessions[row]
-	return ArchivedSession{has.ID, has.head, f.taught[row], f.agents[row]}, ok
+// Session returns what the archive, which is verified, has of the session of a row; ok is false if it has none.
+func (f *ArchiveFile) Session(ctx context.Context, row int64) (is ArchivedSession, ok bool, err error) {
+	var head []byte
+	err = f.s.read.QueryRowContext(ctx, `SELECT session_id, head, (SELECT count(*) FROM agent_log a WHERE a.session=s.id) FROM sessions s WHERE id=?`, row).Scan(&is.ID, &head, &is.Agents)
+	if errors.Is(err, sql.ErrNoRows) {
+		return is, false, nil
+	}
+	if err != nil {
+		return is, false, translate(err)
+	}
+	copy(is.Head[:], head)
+	is.Taught, err = f.taught(ctx, row)
+	return is, true, err
+}
+
+// taught returns what followed from the log of a session, packed.
+func (f *ArchiveFile) taught(ctx context.Context, row int64) ([]byte, error) {
+	r := f.s.reader()
+	folder := &session.Folder{Programs: f.programs, Definition: func(digest string) ([]byte, error) { return r.definition(ctx, digest) }}
+	watch := stats.On(folder)
+	var list []projection.Taught
+	var place int64
+	var packed sql.RawBytes
+	err := each(scan(f.s.read.QueryContext(ctx, `SELECT id, events FROM log WHERE session=? ORDER BY first`, row)).into(&place, &packed), func() error {
+		text, err := pack.Unpack(nil, packed)
+		if err != nil {
+			return err
+		}
+		events, err := folder.Add(text)
+		if err != nil {
+			return err
+		}
+		t, ok := projection.TaughtBy(place, events)
+		if added := watch.Take(); !added.Empty() {
+			t.Stats, ok = snapshots.Added(place, added), true
+		}
+		if ok {
+			list = append(list, t)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return projection.PackTaught(list)
 }

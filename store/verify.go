@@ -135,31 +135,23 @@ const (
 // [SQLite.Head] returned earlier, it also proves that every record up to them is still
 // there as it was.
 func (s *SQLite) Verify(ctx context.Context, programs *session.Programs, head ...Head) (Report, error) {
-	report, _, err := s.verify(ctx, programs, false, head...)
-	return report, err
-}
-
-// verify is Verify; it returns the audit as well, with what each log teaches if that is asked.
-func (s *SQLite) verify(ctx context.Context, programs *session.Programs, taught bool, head ...Head) (Report, *audit, error) {
 	conn, err := s.read.Conn(ctx)
 	if err != nil {
-		return Report{}, nil, translate(err)
+		return Report{}, translate(err)
 	}
 	defer conn.Close()
 	if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil { // one snapshot for everything
-		return Report{}, nil, translate(err)
+		return Report{}, translate(err)
 	}
 	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 	a := newAudit(reader{conn}, programs, true)
-	if a.progress = s.told(); taught {
-		a.taught = map[int64][]byte{}
-	}
+	a.progress = s.told()
 	if err := a.everything(ctx); err != nil {
-		return Report{}, nil, err
+		return Report{}, err
 	}
 	for _, h := range head {
 		if err := a.run(inHead, "head", func() error { return a.compareHead(ctx, h) }); err != nil {
-			return Report{}, nil, err
+			return Report{}, err
 		}
 	}
 	a.conclude()
@@ -167,7 +159,7 @@ func (s *SQLite) verify(ctx context.Context, programs *session.Programs, taught 
 	if len(head) > 0 {
 		a.report.Unknown = []string{unknownSince, unknownCounts, unknownTruth}
 	}
-	return a.report, a, nil
+	return a.report, nil
 }
 
 // OnProgress has f told now and then, in [SQLite.Verify] and [SQLite.Rebuild], how many
@@ -213,9 +205,8 @@ type audit struct {
 	erasedAgents map[int64]map[int64]string // sums by seq, by sessions.id
 	beside       map[int64]beside           // what stands beside events and is wrong, by log row
 
-	proof  snapshots.Proof
-	kept   map[int64]int64  // at which events snapshots are of sessions whose logs have not come to them yet, by sessions.id
-	taught map[int64][]byte // what follows from each log, packed, by sessions.id; nil if nobody asks
+	proof snapshots.Proof
+	kept  map[int64]int64 // at which events snapshots are of sessions whose logs have not come to them yet, by sessions.id
 }
 
 // A foldedSession is a row of sessions and the hash of the last record.

@@ -223,7 +223,6 @@ type folding struct {
 	behind   *fold.Behind       // a record that this program cannot read; nil if there is none
 	kept     *snapshots.Session // that the log has not come to yet; nil if there is none
 	erased   fold.Erased
-	taught   []projection.Taught // if somebody asks
 }
 
 func (a *audit) open(row int64) *folding {
@@ -237,7 +236,7 @@ func (a *audit) open(row int64) *folding {
 	paid := newBills()
 	f := &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: paid.follow}, spend: paid, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
 	f.erased.Records = func() iter.Seq2[session.StoredRecord, error] { return a.logRows(context.Background(), row, 0) }
-	if a.taught != nil || a.proof.Counts() {
+	if a.proof.Counts() {
 		f.watch = stats.On(f.Folder)
 	}
 	return f
@@ -283,12 +282,6 @@ func (a *audit) close(f *folding) {
 	if d := f.spend.wrong; d != nil {
 		d.Stream = f.stream
 		a.find(d)
-	}
-	if a.taught != nil {
-		var err error
-		if a.taught[f.row], err = projection.PackTaught(f.taught); err != nil {
-			a.find(differs(inLog, f.stream, "%v", err))
-		}
 	}
 	a.taken[f.row] = f.spend.taken
 	a.report.Sessions++
@@ -376,16 +369,10 @@ func (f *folding) learn(place int64, events []session.Event, want *beside) {
 	if f.watch != nil {
 		if r := f.watch.Take(); !r.Empty() {
 			a.proof.Record(name, place, r, t.Lesson != nil)
-			if a.taught != nil {
-				t.Stats, ok = snapshots.Added(place, r), true
-			}
 		}
 	}
 	if ok {
 		a.teach(name, f.stream, &t)
-		if a.taught != nil {
-			f.taught = append(f.taught, t)
-		}
 	}
 }
 

@@ -165,7 +165,11 @@ func (m *archiving) Delete(ctx context.Context, rows []int64, done store.Archive
 		if !ok { // it ended since the logs were copied
 			continue
 		}
-		if is, ok := m.file.Session(begins); ok {
+		is, ok, err := m.file.Session(ctx, begins)
+		if err != nil {
+			return done, err
+		}
+		if ok {
 			has = append(has, toMove{row, is})
 		}
 	}

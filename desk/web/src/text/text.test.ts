@@ -68,7 +68,8 @@ test('in the pseudo-language every text is longer by two fifths, and takes what 
   expect(wrong.map(({ key }) => key)).toEqual([]);
 });
 
-test('whatever is loaded has loaded its words with it', () => {
+// It reads every source: on a busy computer that takes longer than the five seconds that a test has by itself.
+test('whatever is loaded has loaded its words with it', { timeout: 60_000 }, () => {
   const of = new Map(sources.map(([path, source]) => [path.replace('../', '').replace('./', 'text/'), source]));
   const resolved = (from: string, to: string): string | undefined => {
     const path = new URL(to, 'http://h/' + from).pathname.slice(1);
