@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -52,7 +53,7 @@ type pending struct {
 // arg adds an argument and returns its name.
 func (p *pending) arg(value any) string {
 	p.args = append(p.args, value)
-	return fmt.Sprint("$", len(p.args))
+	return "$" + strconv.Itoa(len(p.args))
 }
 
 // Commit implements [session.SessionStore].
@@ -196,7 +197,8 @@ func moving(r *projection.Session, status session.Status, head []byte) []moved {
 func (p *pending) prepare(c *session.Change, stored []byte) {
 	r := &p.Session
 	values := moving(r, c.After.Status, p.Record.Hash[:])
-	var columns, names, sets []string
+	p.args = make([]any, 0, 2*len(values)+8)
+	columns, names, sets := make([]string, 0, len(values)), make([]string, 0, len(values)), make([]string, 0, len(values)+1)
 	for _, v := range values {
 		name := p.arg(v.value)
 		columns, names, sets = append(columns, v.column), append(names, name), append(sets, v.column+"="+name)

@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -25,7 +25,7 @@ type listing struct {
 // arg adds an argument and returns its name.
 func (l *listing) arg(value any) string {
 	l.args = append(l.args, value)
-	return fmt.Sprint("$", len(l.args))
+	return "$" + strconv.Itoa(len(l.args))
 }
 
 // and adds a condition, in which each ? is the next of the arguments.
