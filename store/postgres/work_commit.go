@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/session"
@@ -37,7 +38,7 @@ func (h *held) leave(l *lease, c *session.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c != nil {
-		l.last, l.counts = max(l.last, c.After.Sequence), false
+		l.last, l.counts = max(l.last, c.After.Sequence), l.counts && onlyAsks(c.Events)
 		if !c.After.Status.Live() && h.leases[c.After.ID] == l {
 			delete(h.leases, c.After.ID) // and so has the statement
 		}
@@ -90,23 +91,32 @@ func (p *pending) queueWork(b *strings.Builder, c *session.Change) {
 			ON CONFLICT (session) DO UPDATE SET lane=excluded.lane, ready_at=excluded.ready_at, failures=0, crashes=0, quarantined=NULL)`, p.arg(lane), readyAt)
 		return
 	}
-	quarantined := ""
-	if byHuman(c.Events) {
-		quarantined = ", quarantined=NULL"
+	cleared, human := "", byHuman(c.Events)
+	if !onlyAsks(c.Events) {
+		cleared = ", failures=0, crashes=0"
+	}
+	if human {
+		cleared += ", quarantined=NULL"
 	}
 	if p.lease == nil {
 		p.ready = after != nil && *after == 0 && lane != nil
-		fmt.Fprintf(b, `, w AS (UPDATE work SET ready_at=CASE WHEN owner IS NULL THEN %s ELSE least(ready_at, %[1]s) END, failures=0, crashes=0%s FROM u WHERE work.session=u.id)`, readyAt, quarantined)
+		fmt.Fprintf(b, `, w AS (UPDATE work SET ready_at=CASE WHEN owner IS NULL THEN %s ELSE least(ready_at, %[1]s) END%s FROM u WHERE work.session=u.id)`, readyAt, cleared)
 		return
 	}
 	owner, fence := p.arg(p.lease.by.id), p.arg(p.lease.fence)
 	ours := fmt.Sprintf(`(work.owner=%s::bigint AND work.fence=%s::bigint) IS TRUE`, owner, fence)
-	fmt.Fprintf(b, `, w AS (UPDATE work SET ready_at=CASE WHEN %s THEN ready_at WHEN owner IS NULL THEN %s ELSE least(ready_at, %[2]s) END, failures=0, crashes=0%s
-		FROM u WHERE work.session=u.id`, ours, readyAt, quarantined)
-	if !p.counts && quarantined == "" {
+	fmt.Fprintf(b, `, w AS (UPDATE work SET ready_at=CASE WHEN %s THEN ready_at WHEN owner IS NULL THEN %s ELSE least(ready_at, %[2]s) END%s
+		FROM u WHERE work.session=u.id`, ours, readyAt, cleared)
+	if !human && (!p.counts || cleared == "") {
 		b.WriteString(` AND NOT (` + ours + `)`)
 	}
 	b.WriteString(`)`)
+}
+
+// onlyAsks reports whether a commit does no more than ask. That is not yet what comes of the work on a session: a process that
+// dies of an answer has committed the ask, and so does each that repeats it.
+func onlyAsks(events []session.Event) bool {
+	return !slices.ContainsFunc(events, func(e session.Event) bool { _, ok := e.Data.(*session.Asked); return !ok })
 }
 
 // byHuman reports whether events say that a human has dealt with the session: then it is tried again.

@@ -70,8 +70,8 @@ func dies(t testing.TB, address string) {
 }
 
 // TestReaped: a session whose process has died is handed out again, and after three in a row to nobody, until
-// a human does something with it. A commit in between shows that it was not the session. What the dead one
-// gives back later changes nothing.
+// a human does something with it. A commit in between shows that it was not the session, but for one that only asks:
+// a process may die of the answer. What the dead one gives back later changes nothing.
 func TestReaped(t *testing.T) {
 	address := pgtest.Database(t)
 	s, m := hurried(t, address), parse(t)
@@ -132,6 +132,26 @@ func TestReaped(t *testing.T) {
 			}
 		}
 	}
+	for i := range 3 {
+		living := join(t, s)
+		claims(t, living)
+		asking, err := writerOf(t.Context(), m, s, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := asking.ask(t.Context(), int32(i+1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := living.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		crash(i)
+	}
+	quarantined(1)
+	if err := s.Free(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	quarantined(0)
 	for _, free := range []func() error{
 		func() error { return s.Free(t.Context(), id) },
 		func() error {

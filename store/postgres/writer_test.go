@@ -99,6 +99,15 @@ func (w *writer) commit(ctx context.Context) error {
 	return err
 }
 
+// ask commits that somebody is asked, and nothing else.
+func (w *writer) ask(ctx context.Context, index int32) error {
+	events := []session.Event{{At: w.last.UpdatedAt + 1, Data: &session.Asked{Asks: []session.Ask{{SpecialistID: "human", Index: index, Role: machine.Proposer, Source: specialist.Function}}}}}
+	if _, err := w.fold.Add(session.AppendEvents(nil, w.last.Key(), w.last.Sequence+1, events)); err != nil {
+		return err
+	}
+	return w.store.Commit(ctx, &session.Change{Before: w.last, After: w.fold.Session(), First: w.last.Sequence + 1, Events: events})
+}
+
 // check fails unless the session is stored as the writer left it, record by record.
 func (w *writer) check(t testing.TB, s *postgres.Store) {
 	t.Helper()
