@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -127,13 +128,18 @@ func (a *app) copyStore(ctx context.Context, c storeCopying) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
+	path, _, err := a.PlaceOf(c.to)
+	if err != nil {
+		return err
+	}
+	_, missing := os.Lstat(path)
 	to, err := a.openCopy(ctx, c.to)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 	done := copyLine{}
-	control, err := a.copyControl(ctx, c)
+	control, err := a.copyControl(ctx, c, path != "" && missing == nil)
 	defer func() { err = errors.Join(err, control.close()) }()
 	if err != nil {
 		return err

@@ -31,8 +31,8 @@ func (c *controlCopy) close() error {
 }
 
 // copyControl reads what a server remembers of a store. Of one of which nothing is remembered, and of a file that is copied to where it
-// is remembered already, nothing is put.
-func (a *app) copyControl(ctx context.Context, c storeCopying) (copied controlCopy, err error) {
+// is remembered already, nothing is put. Where a store is there already, which is not copied over, copying it says why.
+func (a *app) copyControl(ctx context.Context, c storeCopying, there bool) (copied controlCopy, err error) {
 	copied.put = func(context.Context) (string, error) { return "", nil }
 	from, fromAddress, err := a.PlaceOf(c.from)
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *app) copyControl(ctx context.Context, c storeCopying) (copied controlCo
 	if to == from && toAddress == fromAddress {
 		return copied, nil
 	}
-	if _, err := os.Lstat(to); to != "" && err == nil && !c.resume {
+	if _, err := os.Lstat(to); to != "" && err == nil && !c.resume && !there {
 		return copied, command.Hinted(fmt.Errorf("%s is there already, and is not written over", to), "name another file, or remove it")
 	}
 	if copied.folder, err = os.MkdirTemp("", "dialai-copy-"); err != nil {
@@ -73,7 +73,14 @@ func (a *app) copyControl(ctx context.Context, c storeCopying) (copied controlCo
 		_, err = a.withControl(ctx, held, func(control *store.Control) (err error) {
 			if toAddress == "" {
 				where = to
-				return control.Backup(ctx, to, nil)
+				if _, err := os.Lstat(to); err != nil {
+					return control.Backup(ctx, to, nil)
+				}
+				into, err := store.OpenControl(ctx, to, store.SQLiteOptions{}) // of the run before
+				if err != nil {
+					return err
+				}
+				return errors.Join(store.CopyControl(ctx, control, into), into.Close())
 			}
 			into, err := postgres.OpenControl(ctx, toAddress, postgres.Options{})
 			if err != nil {
