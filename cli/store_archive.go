@@ -52,6 +52,9 @@ tables; partitions of its log that are empty are dropped.`,
 			if o.Before, err = moment("before", before, o.At); err != nil {
 				return err
 			}
+			if err = command.NamesFile("--to", o.To); err != nil {
+				return err
+			}
 			if o.To, err = filepath.Abs(o.To); err != nil {
 				return err
 			}

@@ -45,6 +45,9 @@ not have them.`,
 			if a.PostgresAddress() != "" {
 				return command.Hinted(command.Usage("a store in Postgres is backed up by its server: see pg_basebackup and pg_dump"), "dialai store copy FROM FILE writes it to a file, as it is at one moment")
 			}
+			if err := command.NamesFile("what is written", args[0]); err != nil {
+				return err
+			}
 			return a.withStore(cmd.Context(), command.Reads, func(ctx context.Context, s *store.SQLite) error {
 				return a.backup(ctx, s, cmp.Or(control, store.ControlPath(s.Path())), args[0])
 			})
@@ -137,6 +140,9 @@ the backup was made are sent again, under the same keys.`,
 				return command.Usage("a store is restored where it is: run it there, without --server")
 			case path == "":
 				return command.Usage("the memory store cannot be restored; name a file with --store")
+			}
+			if err := command.NamesFile("what is restored", args[0]); err != nil {
+				return err
 			}
 			return a.restore(cmd.Context(), args[0], store.RestoreOptions{Path: path, ControlPath: cmp.Or(control, store.ControlPath(path)), At: time.Now()})
 		},

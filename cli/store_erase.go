@@ -55,6 +55,9 @@ What is out of reach is printed.`,
 				return command.Hinted(command.Usage("nothing says why"), "give --note; it stays, so name nobody in it")
 			}
 			if archive != "" {
+				if err := command.NamesFile("--archive", archive); err != nil {
+					return err
+				}
 				path, err := filepath.Abs(archive)
 				if err != nil {
 					return err

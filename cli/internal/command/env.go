@@ -125,6 +125,17 @@ func (a *App) ParseDatabase(name string) (path, address string, err error) {
 	return "", "", Hinted(Usage("DATABASE_URL does not name a database"), "it may be sqlite:PATH, memory: or postgres://USER:PASSWORD@HOST/DATABASE")
 }
 
+// NamesFile returns an error where what is given is the address of a store, in place of the path of a file. It does not repeat
+// it: it may have a password.
+func NamesFile(what, given string) error {
+	if addressed.MatchString(given) {
+		return Hinted(Usage("%s has to be a file, and is the address of a store", what), "give a path, such as /backup/2026.db")
+	}
+	return nil
+}
+
+var addressed = regexp.MustCompile(`^(env$|memory:|sqlite:|[A-Za-z][A-Za-z0-9+.-]*://)`)
+
 func (a *App) parseStore(name string) (path, address string, err error) {
 	switch {
 	case name == "":
