@@ -74,6 +74,8 @@ func (d *database) translate(err error) error {
 		return &unreachableError{d.address, p}
 	case p.Code == "23505" && strings.HasPrefix(p.ConstraintName, "log_"):
 		return &session.CorruptError{What: "the log of a session", Problem: "it goes on further than the session's row says; run dialai store verify"}
+	case p.Code == "22021":
+		return fmt.Errorf("%w: a text with U+0000, or that is no UTF-8, names nothing in this store", session.ErrNotFound)
 	case p.Code == "XX001" || p.Code == "XX002":
 		return &session.CorruptError{What: "the database", Problem: p.Message}
 	}

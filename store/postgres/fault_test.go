@@ -609,3 +609,17 @@ func TestErrors(t *testing.T) {
 }
 
 func password(u *url.URL) string { p, _ := u.User.Password(); return p }
+
+// TestTextsThatCannotBe: what no text of Postgres can hold is found nowhere, as in a file.
+func TestTextsThatCannotBe(t *testing.T) {
+	s, err := postgres.Open(t.Context(), pgtest.Database(t), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, name := range []string{"a\x00b", "\xff"} {
+		if _, err := s.List(t.Context(), session.ListQuery{MachineName: name}); !errors.Is(err, session.ErrNotFound) || strings.Contains(err.Error(), "SQLSTATE") {
+			t.Errorf("of a machine %q: %v", name, err)
+		}
+	}
+}
