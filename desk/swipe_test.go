@@ -75,3 +75,21 @@ func TestCounts(t *testing.T) {
 	p.Visit("/desk/inbox")
 	p.Wait(counts + `.startsWith("Inbox200+,")`)
 }
+
+// TestCountsWhatIsHeardMeanwhile: what comes while the counts are on their way is counted, too.
+func TestCountsWhatIsHeardMeanwhile(t *testing.T) {
+	s := desktest.Serve(t)
+	s.Starts(desktest.Alone, 3)
+	p := desktest.OpenIn(s, "carol", "/desk/sessions", `const plain = window.fetch;
+		window.fetch = async (...all) => {
+			const answer = await plain(...all);
+			if (/\/v1\/inbox\?.*limit=200/.test(all[0].url ?? all[0]) && !window.release) await new Promise((go) => (window.release = go));
+			return answer;
+		};`)
+	count := `[...document.querySelectorAll("header nav a")][0].innerText.replace(/\s+/g, "")`
+	p.Wait(`window.release !== undefined`)
+	s.Starts(desktest.Alone, 1)
+	p.Wait(count + ` === "Inbox1"`) // is heard before it is known how many there were
+	desktest.Eval[bool](p, `window.release() === undefined`)
+	p.Wait(count + ` === "Inbox4"`)
+}

@@ -36,6 +36,7 @@ class Inbox {
   #loading: AbortController | undefined;
   #stop: (() => void) | undefined;
   #meanwhile: InboxEvent[] | undefined; // what comes while a page is on its way, which may not know of it
+  #counting: InboxEvent[] | undefined; // and while the counts are
 
   /** How many wait, as far as they are counted. */
   get count(): number {
@@ -92,6 +93,7 @@ class Inbox {
 
   // How many there are, for the names of the pages: [counted] and more are not told apart.
   async #count(signal: AbortSignal): Promise<void> {
+    const meanwhile = (this.#counting = [] as InboxEvent[]);
     try {
       const [all, reviews] = await Promise.all([
         call<List<Item>>('GET', '/v1/inbox' + query({ human: account.viewer, limit: counted }), undefined, { signal }),
@@ -99,9 +101,31 @@ class Inbox {
       ]);
       this.#all = new Set(all.items.map((i) => i.questionId));
       this.reviews = new Set(reviews.items.filter((r) => account.concerns(r.humans)).map((r) => r.questionId));
+      for (const e of meanwhile) this.#tally(e);
     } catch {
       // the page says what does not work
     }
+    if (this.#counting === meanwhile) this.#counting = undefined;
+  }
+
+  // What an event does to the counts.
+  #tally(e: InboxEvent): void {
+    switch (e.kind) {
+      case 'question.opened':
+        this.#all = new Set(this.#all).add(e.questionId);
+        break;
+      case 'review.opened':
+        if (e.review && account.concerns(e.review.humans)) this.reviews = new Set(this.reviews).add(e.questionId);
+        break;
+      case 'question.closed':
+      case 'review.closed':
+        this.#uncount(e.questionId);
+    }
+  }
+
+  #uncount(id: string): void {
+    this.#all = new Set([...this.#all].filter((of) => of !== id));
+    this.reviews = new Set([...this.reviews].filter((of) => of !== id));
   }
 
   async more(): Promise<void> {
@@ -151,11 +175,10 @@ class Inbox {
   }
 
   finish(id: string): void {
-    this.#all = new Set([...this.#all].filter((of) => of !== id));
+    this.#uncount(id);
     const ids = [...Object.keys(this.done), id];
     this.done = Object.fromEntries(ids.filter((q, i) => i > ids.length - 99 || this.item(q)).map((q) => [q, true])); // of others nobody asks any more
     this.waiting = this.waiting.filter((i) => i.questionId !== id);
-    this.reviews = new Set([...this.reviews].filter((of) => of !== id));
     this.seq++;
   }
 
@@ -173,9 +196,10 @@ class Inbox {
   // How many there are and of which machine, to who looks elsewhere: every half minute at most.
   #heard(e: InboxEvent, again = false): void {
     this.#meanwhile?.push(e);
+    if (!again) this.#counting?.push(e);
+    this.#tally(e);
     switch (e.kind) {
       case 'question.opened':
-        this.#all = new Set(this.#all).add(e.questionId);
         if (!e.question || this.item(e.questionId)) break;
         if (!again) this.opened(e.question); // whatever is filtered
         if (this.#matches(e.question)) this.waiting = [...this.waiting, e.question];
@@ -184,11 +208,6 @@ class Inbox {
         if (e.question) this.take(e.question);
         break;
       case 'question.closed':
-        this.finish(e.questionId);
-        break;
-      case 'review.opened':
-        if (e.review && account.concerns(e.review.humans)) this.reviews = new Set(this.reviews).add(e.questionId);
-        break;
       case 'review.closed':
         this.finish(e.questionId);
         break;

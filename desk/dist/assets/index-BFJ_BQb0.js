@@ -1,1 +1,0 @@
-import{t,wt as e}from"./shell-DmvAyDwV.js";var m=document.getElementById("desk");m&&e(t,{target:m});

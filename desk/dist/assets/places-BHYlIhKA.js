@@ -1,1 +1,0 @@
-import{G as e}from"./shell-DmvAyDwV.js";var s=()=>e("GET","/v1/machines?limit=200").then(e=>e.items.map(e=>e.machineName),()=>[]),m=s=>s?e("GET","/v1/machines/"+encodeURIComponent(s)).then(e=>Object.keys(e.definition?.states??{}),()=>[]):Promise.resolve([]);export{s as machinesOf,m as statesOf};
