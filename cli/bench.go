@@ -60,6 +60,11 @@ The directory holds these files:
 or, for a replay of promotions, correct.csv: question,state and a column of 0 and
 1 for each model. The same files, flags and seed print the same numbers.
 
+ECE is how far probabilities are from how often they are right, in the mean of the
+splits; BY CHANCE is what it would be on as many questions if each were exactly as often
+right as it says. SURE are questions with a probability of .95 or more, WRONG the
+error among these.
+
 Of --strategies, semi is Dawid and Skene's with the known truths held. Two more are
 measured where they are named: oneCoin, with one reliability for each worker, and
 bayesRounds, which is bayes with "learnFrom": "humansAndRounds".
