@@ -51,11 +51,11 @@ use the store again after all, --thaw.
 
 A store is copied to one that is empty or does not exist, and so is what a server
 remembers (keys, receipts, webhooks, the audit log): in the file beside a store, or in
-the schema beside one in a database. It is read before the store is, and replaces what
-is there once the store is copied. Servers have to have the key by which secrets were
-sealed. Copying to or from a database with --final takes the role that owns its tables.
-In a file the records of registered specialists are numbered without leaving one out, so
-numbers from a database may be others there.`,
+the schema beside one in a database. It replaces what is there before anybody can open
+the copy, and with --final nobody can write to it any more either. Servers have to have
+the key by which secrets were sealed. Copying to or from a database with --final takes
+the role that owns its tables. In a file the records of registered specialists are
+numbered without leaving one out, so numbers from a database may be others there.`,
 		Example: `  dialai store copy dialai.db /new/dialai.db
   dialai store copy dialai.db postgres://dialai@db.example.com/decisions
   dialai store copy dialai.db postgres://dialai@db.example.com/decisions --resume --final`,
@@ -71,7 +71,7 @@ numbers from a database may be others there.`,
 				return command.Hinted(command.Usage("nothing says where it is copied to"), "name a file or a database: dialai store copy FROM TO")
 			}
 			if c.from = args[0]; thaw {
-				return a.thaw(cmd.Context(), c.from)
+				return a.thaw(cmd.Context(), c.from, c.control)
 			}
 			c.to = args[1]
 			return a.copyStore(cmd.Context(), c)
@@ -145,11 +145,12 @@ func (a *app) copyStore(ctx context.Context, c storeCopying) (err error) {
 		return err
 	}
 	m := render.NewMeter(a.Screen(), "copying", "records")
-	done.Copy, err = store.CopyStore(ctx, from, to, store.CopyOptions{Resume: c.resume, Final: c.final, Programs: session.NewPrograms(), Told: m.Of})
+	done.Copy, err = store.CopyStore(ctx, from, to, store.CopyOptions{
+		Resume: c.resume, Final: c.final, Programs: session.NewPrograms(), Told: m.Of,
+		Frozen: control.freeze, Finishing: control.put,
+	})
 	m.Stop()
-	if err == nil {
-		done.Control, err = control.put(ctx)
-	}
+	done.Control = control.where
 	switch {
 	case errors.Is(err, store.ErrFull):
 		return command.Hinted(err, "make room, and go on with --resume")
@@ -180,14 +181,19 @@ func (a *app) copyDone(done copyLine) error {
 	return err
 }
 
-// thaw has a store written to again.
-func (a *app) thaw(ctx context.Context, name string) (err error) {
+// thaw has a store, and what servers remember of it, written to again.
+func (a *app) thaw(ctx context.Context, name, control string) (err error) {
 	s, err := a.openCopied(ctx, name, command.Writes)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	err = store.Thaw(ctx, s)
+	if err = store.Thaw(ctx, s); err == nil {
+		var remembers controlPlace
+		if remembers, err = a.controlPlace(name, control); err == nil {
+			err = remembers.with(ctx, false, func(c remembering) error { return c.Freeze(ctx, "") })
+		}
+	}
 	switch {
 	case err != nil || a.Flags.Quiet:
 	case a.Flags.JSON:

@@ -14,15 +14,89 @@ import (
 )
 
 // How what a server remembers is copied with a store, from a file or a database to either. It is read before the store is,
-// into a file that is thrown away, so that no cursor in it is ahead of the copy; and it is put in its place once the store is copied.
+// into a file that is thrown away, so that no cursor in it is ahead of the copy. For good it is read once more when nobody can
+// write to the store any more, and then nobody can write to it either. It is put in its place before anybody can open the copy.
+
+// A controlPlace is where what a server remembers is: a file, or a schema at an address.
+type controlPlace struct{ path, address string }
+
+// A remembering is what a server remembers, opened.
+type remembering interface {
+	store.Remembering
+	Close() error
+}
+
+// controlPlace returns where what servers remember of a store is; control names it where it is not beside the store.
+func (a *app) controlPlace(of, control string) (p controlPlace, err error) {
+	if p.path, p.address, err = a.PlaceOf(cmp.Or(control, of)); control == "" && p.path != "" {
+		p.path = store.ControlPath(p.path)
+	}
+	return p, err
+}
+
+// with does something with what is remembered in a place; nothing where there is none, unless it is made.
+func (p controlPlace) with(ctx context.Context, made bool, do func(remembering) error) error {
+	c, err := p.open(ctx, made)
+	if err != nil || c == nil {
+		return err
+	}
+	return errors.Join(do(c), c.Close())
+}
+
+// open opens a place; nil if nothing is there, and it is not made.
+func (p controlPlace) open(ctx context.Context, made bool) (remembering, error) {
+	if p.address != "" {
+		c, err := postgres.OpenControl(ctx, p.address, postgres.Options{Existing: !made})
+		switch {
+		case errors.Is(err, postgres.ErrNone):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		return c, nil
+	}
+	if _, err := os.Stat(p.path); !made && errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	c, err := store.OpenControl(ctx, p.path, store.SQLiteOptions{})
+	if errors.Is(err, store.ErrReadOnly) {
+		c, err = store.OpenControl(ctx, p.path, store.SQLiteOptions{ReadOnly: true})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
 
 // A controlCopy is what a server remembers, while the store that it belongs to is copied.
 type controlCopy struct {
-	folder string // of the file that is thrown away
-	put    func(ctx context.Context) (where string, err error)
+	from, to controlPlace
+	resume   bool
+	folder   string // of what is thrown away
+	held     string // the file that has it; "" if nothing is remembered
+	where    string // it was copied to; "" if it was not
 }
 
-// close throws the file away.
+// copyControl reads what a server remembers of a store. there says that the store that it is copied to is a file that is there already,
+// which is not copied over: copying it says why.
+func (a *app) copyControl(ctx context.Context, s storeCopying, there bool) (c *controlCopy, err error) {
+	c = &controlCopy{resume: s.resume}
+	if c.from, err = a.controlPlace(s.from, s.control); err != nil {
+		return c, err
+	}
+	if c.to, err = a.controlPlace(s.to, ""); err != nil || c.from == c.to {
+		return c, err
+	}
+	if _, err := os.Lstat(c.to.path); c.to.path != "" && err == nil && !c.resume && !there {
+		return c, command.Hinted(fmt.Errorf("%s is there already, and is not written over", c.to.path), "name another file, or remove it")
+	}
+	if c.folder, err = os.MkdirTemp("", "dialai-copy-"); err != nil {
+		return c, err
+	}
+	return c, c.hold(ctx)
+}
+
+// close throws away what was read.
 func (c *controlCopy) close() error {
 	if c.folder == "" {
 		return nil
@@ -30,105 +104,60 @@ func (c *controlCopy) close() error {
 	return os.RemoveAll(c.folder)
 }
 
-// copyControl reads what a server remembers of a store. Of one of which nothing is remembered, and of a file that is copied to where it
-// is remembered already, nothing is put. Where a store is there already, which is not copied over, copying it says why.
-func (a *app) copyControl(ctx context.Context, c storeCopying, there bool) (copied controlCopy, err error) {
-	copied.put = func(context.Context) (string, error) { return "", nil }
-	from, fromAddress, err := a.PlaceOf(c.from)
-	if err != nil {
-		return copied, err
-	}
-	to, toAddress, err := a.PlaceOf(c.to)
-	if err != nil {
-		return copied, err
-	}
-	if c.control != "" {
-		if from, fromAddress, err = a.PlaceOf(c.control); err != nil {
-			return copied, err
-		}
-	} else if from != "" {
-		from = store.ControlPath(from)
-	}
-	if to != "" {
-		to = store.ControlPath(to)
-	}
-	if to == from && toAddress == fromAddress {
-		return copied, nil
-	}
-	if _, err := os.Lstat(to); to != "" && err == nil && !c.resume && !there {
-		return copied, command.Hinted(fmt.Errorf("%s is there already, and is not written over", to), "name another file, or remove it")
-	}
-	if copied.folder, err = os.MkdirTemp("", "dialai-copy-"); err != nil {
-		return copied, err
-	}
-	held := filepath.Join(copied.folder, "control")
-	found, err := a.holdControl(ctx, from, fromAddress, held)
-	switch {
-	case err != nil || !found:
-		return copied, err
-	case toAddress != "" && !c.resume:
-		err = nothingThere(ctx, toAddress)
-	}
-	copied.put = func(ctx context.Context) (where string, err error) {
-		_, err = a.withControl(ctx, held, func(control *store.Control) (err error) {
-			if toAddress == "" {
-				where = to
-				if _, err := os.Lstat(to); err != nil {
-					return control.Backup(ctx, to, nil)
-				}
-				into, err := store.OpenControl(ctx, to, store.SQLiteOptions{}) // of the run before
-				if err != nil {
-					return err
-				}
-				return errors.Join(store.CopyControl(ctx, control, into), into.Close())
-			}
-			into, err := postgres.OpenControl(ctx, toAddress, postgres.Options{})
-			if err != nil {
-				return err
-			}
-			where = into.Address()
-			return errors.Join(store.CopyControl(ctx, control, into), into.Close())
-		})
-		return where, err
-	}
-	return copied, err
-}
-
-// holdControl copies what is remembered in a file, or at an address, to a file. It reports whether there is any of that.
-func (a *app) holdControl(ctx context.Context, path, address, held string) (found bool, err error) {
-	if address == "" {
-		return a.withControl(ctx, path, func(control *store.Control) error { return control.Backup(ctx, held, nil) })
-	}
-	from, err := postgres.OpenControl(ctx, address, postgres.Options{Existing: true})
-	if errors.Is(err, postgres.ErrNone) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	if empty, err := store.ControlEmpty(ctx, from); err != nil || empty {
-		return false, err
-	}
-	into, err := store.OpenControl(ctx, held, store.SQLiteOptions{})
-	if err != nil {
-		return false, err
-	}
-	return true, errors.Join(store.CopyControl(ctx, from, into), into.Close())
-}
-
-// nothingThere returns an error if servers remember something at an address.
-func nothingThere(ctx context.Context, address string) error {
-	there, err := postgres.OpenControl(ctx, address, postgres.Options{Existing: true})
-	if errors.Is(err, postgres.ErrNone) {
-		return nil
-	}
+// hold reads what is remembered, as it is now.
+func (c *controlCopy) hold(ctx context.Context) error {
+	folder, err := os.MkdirTemp(c.folder, "read-")
 	if err != nil {
 		return err
 	}
-	empty, err := store.ControlEmpty(ctx, there)
-	if err == nil && !empty {
-		err = command.Hinted(fmt.Errorf("%s: servers remember something there already, and it is not written over", there.Address()), "name an empty database; what --resume finds there it replaces")
+	err = c.from.with(ctx, false, func(from remembering) error {
+		if file, is := from.(*store.Control); is {
+			c.held = filepath.Join(folder, "control")
+			return file.Backup(ctx, c.held, nil)
+		}
+		if empty, err := store.ControlEmpty(ctx, from); err != nil || empty {
+			return err
+		}
+		c.held = filepath.Join(folder, "control")
+		return controlPlace{path: c.held}.with(ctx, true, func(into remembering) error { return store.CopyControl(ctx, from, into) })
+	})
+	if err != nil || c.held == "" || c.to.address == "" || c.resume {
+		return err
 	}
-	return cmp.Or(err, there.Close())
+	return c.to.with(ctx, false, func(there remembering) error {
+		empty, err := store.ControlEmpty(ctx, there)
+		if err == nil && !empty {
+			err = command.Hinted(fmt.Errorf("%s: servers remember something there already, and it is not written over", there.(*postgres.Control).Address()), "name an empty database; what --resume finds there it replaces")
+		}
+		return err
+	})
+}
+
+// freeze has nobody write to what is remembered any more, since its store was copied to another one for good, and reads it once more.
+func (c *controlCopy) freeze(ctx context.Context, to string) error {
+	if c.from == c.to {
+		return nil
+	}
+	if err := c.from.with(ctx, false, func(from remembering) error { return from.Freeze(ctx, to) }); err != nil {
+		return err
+	}
+	return c.hold(ctx)
+}
+
+// put puts what was read in its place.
+func (c *controlCopy) put(ctx context.Context) error {
+	if c.held == "" {
+		return nil
+	}
+	return controlPlace{path: c.held}.with(ctx, false, func(from remembering) error {
+		return c.to.with(ctx, true, func(into remembering) error {
+			switch into := into.(type) {
+			case *store.Control:
+				c.where = into.Path()
+			case *postgres.Control:
+				c.where = into.Address()
+			}
+			return store.CopyControl(ctx, from, into)
+		})
+	})
 }

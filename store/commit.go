@@ -63,7 +63,7 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.keepLedger, `INSERT OR REPLACE INTO ledger_snapshots (scope, place, format, body, hash) VALUES (?,?,?,?,?)`)
 	p.prepare(&st.dropLedgers, `DELETE FROM ledger_snapshots WHERE scope=?1 AND place NOT IN (SELECT place FROM ledger_snapshots WHERE scope=?1 ORDER BY place DESC LIMIT ?2)`)
 	p.prepare(&st.putSnapshot, putSnapshot)
-	p.hot(&st.copying, `SELECT EXISTS (SELECT 1 FROM copying)`)
+	p.hot(&st.copying, copyingQuery)
 	p.prepare(&st.insertRoster, insert("roster_log", projection.RosterColumns))
 }
 

@@ -64,6 +64,7 @@ func OpenControl(ctx context.Context, path string, o SQLiteOptions) (*Control, e
 	if err := c.open(ctx, o, c.stmts.prepare); err != nil {
 		return nil, err
 	}
+	c.refuseCopied(&c.stmts.copying)
 	var err error
 	if c.key, err = c.read.PrepareContext(ctx, `SELECT `+keyColumns+` FROM keys WHERE key_id=?`); err == nil {
 		c.named, err = c.read.PrepareContext(ctx, versionQuery+newestVersion)
@@ -101,6 +102,7 @@ func (c *Control) DeliveryLock() (*DriverLock, error) { return c.lock("deliverin
 
 type controlStatements struct {
 	save, release, undo                       *sql.Stmt
+	copying                                   hot // whether nothing may be written
 	findReceipt, begin, end, forget, purge    *sql.Stmt
 	auditHead, auditNewest, insertAudit       *sql.Stmt
 	insertKey, revoke, use                    *sql.Stmt
@@ -116,6 +118,7 @@ type controlStatements struct {
 
 func (st *controlStatements) prepare(p *preparer) {
 	p.prepare(&st.save, `SAVEPOINT changes`)
+	p.hot(&st.copying, copyingQuery)
 	p.prepare(&st.release, `RELEASE changes`)
 	p.prepare(&st.undo, `ROLLBACK TO changes`)
 	p.prepare(&st.findReceipt, `SELECT body, at, process, turn, status, location, etag, answer, omitted FROM receipts WHERE key=?`)

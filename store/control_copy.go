@@ -107,16 +107,19 @@ func (c *contents) Rows(ctx context.Context, table string, columns []string) ite
 
 // Replace implements [Remembering].
 func (c *Control) Replace(ctx context.Context, tables []transfer.Remembered) error {
-	return c.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
-		return inTransaction(ctx, conn, func() error {
-			for i := range tables {
-				if err := replaceTable(ctx, conn, &tables[i]); err != nil {
-					return err
-				}
+	return c.anyway(ctx, func(conn *sql.Conn) error {
+		for i := range tables {
+			if err := replaceTable(ctx, conn, &tables[i]); err != nil {
+				return err
 			}
-			return nil
-		})
-	}})
+		}
+		return freeze(ctx, conn, "")
+	})
+}
+
+// Freeze implements [Remembering].
+func (c *Control) Freeze(ctx context.Context, to string) error {
+	return c.anyway(ctx, func(conn *sql.Conn) error { return freeze(ctx, conn, to) })
 }
 
 func replaceTable(ctx context.Context, conn *sql.Conn, t *transfer.Remembered) error {

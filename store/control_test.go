@@ -392,7 +392,7 @@ func TestControlUpgrade(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	execRaw(t, path, `DROP TABLE sign_ins; DROP TABLE bindings; DROP TABLE step_times; DROP TABLE jobs; DROP TABLE results; DROP TABLE webhooks; DROP TABLE deliveries; ALTER TABLE claims DROP COLUMN note; ALTER TABLE claims DROP COLUMN assigned; DELETE FROM goose_db_version WHERE version_id>1; DELETE FROM migrations WHERE version>1`)
+	execRaw(t, path, `DROP TABLE copying; DROP TABLE sign_ins; DROP TABLE bindings; DROP TABLE step_times; DROP TABLE jobs; DROP TABLE results; DROP TABLE webhooks; DROP TABLE deliveries; ALTER TABLE claims DROP COLUMN note; ALTER TABLE claims DROP COLUMN assigned; DELETE FROM goose_db_version WHERE version_id>1; DELETE FROM migrations WHERE version>1`)
 	for range 2 {
 		withControl(t, path, func(c *store.Control) {
 			if _, err := c.Key(t.Context(), "a"); err != nil {

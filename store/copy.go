@@ -63,31 +63,47 @@ func (c *copied) Close() error { return nil }
 
 // Freeze implements [transfer.Source].
 func (c *copied) Freeze(ctx context.Context, to string) error {
-	return c.write(ctx, func(conn *sql.Conn) error {
-		query := `INSERT INTO copying (one, frozen, source) VALUES (1, ?1, '') ON CONFLICT DO UPDATE SET frozen=?1`
-		if to == "" {
-			query = `DELETE FROM copying WHERE source='' AND ?1=''`
-		}
-		_, err := conn.ExecContext(ctx, query, to)
-		return err
-	})
+	return c.write(ctx, func(conn *sql.Conn) error { return freeze(ctx, conn, to) })
 }
 
-// write has do write by the connection that does, all of it or nothing.
+// freeze has everybody who writes to a file refused, or nobody any more.
+func freeze(ctx context.Context, conn *sql.Conn, to string) error {
+	query := `INSERT INTO copying (one, frozen, source) VALUES (1, ?1, '') ON CONFLICT DO UPDATE SET frozen=?1`
+	if to == "" {
+		query = `DELETE FROM copying WHERE source='' AND ?1=''`
+	}
+	_, err := conn.ExecContext(ctx, query, to)
+	return err
+}
+
+// write has do write by the connection that does, all of it or nothing, also where others are refused.
 func (c *copied) write(ctx context.Context, do func(conn *sql.Conn) error) error {
-	return c.s.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
+	return c.s.anyway(ctx, do)
+}
+
+func (s *file) anyway(ctx context.Context, do func(conn *sql.Conn) error) error {
+	return s.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
 		return inTransaction(ctx, conn, func() error { return do(conn) })
 	}})
 }
 
-// refuses returns why nothing may be written; nil if something may. It is called in the transaction.
-func (s *SQLite) refuses(ctx context.Context) error {
-	var is [1]int64
-	if _, err := s.stmts.copying.numbers(is[:]); err != nil || is[0] == 0 {
-		return err
+// refuseCopied has whoever writes to a file refused while nothing may be written to it. copying says whether that may be so.
+func (s *file) refuseCopied(copying *hot) {
+	s.out.refuses = func(ctx context.Context) error {
+		var is [1]int64
+		if _, err := copying.numbers(is[:]); err != nil || is[0] == 0 {
+			return err
+		}
+		return (reader{s.out.conn}).frozen(ctx)
 	}
-	return (reader{s.out.conn}).frozen(ctx)
 }
+
+// copyingQuery asks whether nothing may be written.
+const copyingQuery = `SELECT EXISTS (SELECT 1 FROM copying)`
+
+// Writable returns an error that wraps [ErrReadOnly] if nobody may write to the store now, since it was copied to another one
+// for good, or a copy of another one into it is not finished. Its advice says what to do.
+func (s *SQLite) Writable(ctx context.Context) error { return translate(s.reader().frozen(ctx)) }
 
 // frozen returns why nothing may be written to a store, if that is so.
 func (r reader) frozen(ctx context.Context) error {

@@ -76,7 +76,8 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 	if err := s.open(ctx, o, s.stmts.prepare); err != nil {
 		return nil, err
 	}
-	s.out.refuses, s.keeper.Write = s.refuses, s.keepSnapshot
+	s.refuseCopied(&s.stmts.copying)
+	s.keeper.Write = s.keepSnapshot
 	var err error
 	if s.load, err = s.read.PrepareContext(ctx, loadQuery); err == nil {
 		s.records, err = s.read.PrepareContext(ctx, recordsQuery)

@@ -96,13 +96,8 @@ func (c *contents) Rows(ctx context.Context, table string, columns []string) ite
 
 // Replace implements [store.Remembering]. It takes its turn with all others that write.
 func (c *Control) Replace(ctx context.Context, tables []transfer.Remembered) error {
-	conn, err := c.connection(ctx)
-	if err != nil {
-		return c.translate(err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	return c.translate(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, inTurn, c.lock); err != nil {
+	return c.inTurn(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL dialai.copies='on'`); err != nil {
 			return err
 		}
 		for i := range tables {
@@ -110,7 +105,34 @@ func (c *Control) Replace(ctx context.Context, tables []transfer.Remembered) err
 				return err
 			}
 		}
-		return nil
+		return c.freeze(ctx, tx, "")
+	})
+}
+
+// Freeze implements [store.Remembering], as [copied] does. It takes the role that owns the tables.
+func (c *Control) Freeze(ctx context.Context, to string) error {
+	return c.inTurn(ctx, func(tx pgx.Tx) error { return c.freeze(ctx, tx, to) })
+}
+
+func (c *Control) freeze(ctx context.Context, tx pgx.Tx, to string) error {
+	if _, err := tx.Exec(ctx, `UPDATE meta SET frozen=nullif($1, '')`, to); err != nil {
+		return err
+	}
+	return setTriggers(ctx, tx, transfer.ControlTables, to != "")
+}
+
+// inTurn has something written by a connection of its own in turn with all others that write, all of it or nothing.
+func (c *Control) inTurn(ctx context.Context, do func(tx pgx.Tx) error) error {
+	conn, err := c.connection(ctx)
+	if err != nil {
+		return c.translate(err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return c.failed(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, inTurn, c.lock); err != nil {
+			return err
+		}
+		return do(tx)
 	}))
 }
 

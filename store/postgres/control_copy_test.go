@@ -2,7 +2,9 @@ package postgres_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,8 +16,8 @@ import (
 	"github.com/dialai/dialai/store/postgres"
 )
 
-// ofOneFile are tables of a control file that are not copied: they say which program has made it.
-var ofOneFile = []string{"goose_db_version", "migrations", "sqlite_sequence"}
+// ofOneFile are tables of a control file that are not copied: they say which program has made it, and where it went.
+var ofOneFile = []string{"goose_db_version", "migrations", "sqlite_sequence", "copying"}
 
 // TestControlCopied: all that a server remembers goes from a file to a database and back, whatever its bytes are, in the place of what was there; then
 // both go on: numbers are not given twice.
@@ -64,6 +66,91 @@ func TestControlCopied(t *testing.T) {
 		if err := c.Commit(ctx, control.Changes{Keys: []control.Key{{ID: "new"}}}); err != nil {
 			t.Errorf("a key cannot be created: %v", err)
 		}
+	}
+}
+
+// TestControlFrozen: once a store was copied for good nobody writes to what servers remember of it, whoever opened it when; each is
+// told where it went, what is remembered is read, copied into again it is written to again, and so it is when it is thawed.
+func TestControlFrozen(t *testing.T) {
+	ctx := t.Context()
+	type remembering interface {
+		control.Store
+		store.Remembering
+		io.Closer
+	}
+	for name, opened := range map[string]func(place string) (remembering, error){
+		"a file":     func(place string) (remembering, error) { return store.OpenControl(ctx, place, store.SQLiteOptions{}) },
+		"a database": func(place string) (remembering, error) { return postgres.OpenControl(ctx, place, postgres.Options{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			place := filepath.Join(t.TempDir(), "control")
+			if name == "a database" {
+				place = pgtest.Database(t)
+			}
+			open := func() remembering {
+				t.Helper()
+				c, err := opened(place)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { c.Close() })
+				return c
+			}
+			keys := 0
+			create := func(c control.Store) error {
+				keys++
+				return c.Commit(ctx, control.Changes{Keys: []control.Key{{ID: fmt.Sprint("key", keys)}}})
+			}
+			refused := func(c control.Store) {
+				t.Helper()
+				_, begun := c.Begin(ctx, control.Receipt{Key: control.ReceiptKey{Key: fmt.Sprint(keys)}, At: 1}, control.Entry{})
+				for _, err := range []error{create(c), begun} {
+					if told, is := errors.AsType[interface {
+						error
+						Advice() string
+					}](err); !errors.Is(err, store.ErrReadOnly) || !is || told.Advice() != "use that one: --store elsewhere" {
+						t.Errorf("frozen, it says %v", err)
+					}
+				}
+			}
+			written := func(c control.Store) {
+				t.Helper()
+				if err := create(c); err != nil {
+					t.Errorf("nothing can be written: %v", err)
+				}
+			}
+			before, freezing := open(), open()
+			written(before)
+			for range 2 { // so that a copy that was interrupted goes on
+				if err := freezing.Freeze(ctx, "elsewhere"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			after := open()
+			refused(before)
+			refused(after)
+			if list, err := after.Keys(ctx, control.Query{}); err != nil || len(list) != 1 {
+				t.Errorf("%d keys are read: %v", len(list), err)
+			}
+			if err := freezing.Freeze(ctx, ""); err != nil {
+				t.Fatal(err)
+			}
+			written(before)
+			written(after)
+			if err := freezing.Freeze(ctx, "elsewhere"); err != nil {
+				t.Fatal(err)
+			}
+			from, err := store.OpenControl(ctx, filepath.Join(t.TempDir(), "from"), store.SQLiteOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { from.Close() })
+			if err := store.CopyControl(ctx, from, after); err != nil {
+				t.Fatal(err)
+			}
+			written(before)
+			written(freezing)
+		})
 	}
 }
 

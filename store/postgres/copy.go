@@ -40,9 +40,9 @@ func (c *copied) Name() string { return c.s.address.String() }
 // frozenTables are those that nobody writes to while the store is frozen.
 var frozenTables = []string{"sessions", "log", "roster_log", "agent_log", "llm_audit", "machines", "definitions"}
 
-// setTriggers makes the triggers that refuse whoever writes, or removes them.
-func setTriggers(ctx context.Context, tx pgx.Tx, on bool) error {
-	for _, table := range frozenTables {
+// setTriggers makes the triggers that refuse whoever writes to tables, or removes them.
+func setTriggers(ctx context.Context, tx pgx.Tx, tables []string, on bool) error {
+	for _, table := range tables {
 		var is bool
 		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid=to_regclass($1) AND tgname='refuse')`, table).Scan(&is)
 		switch {
@@ -68,7 +68,7 @@ func (c *copied) Freeze(ctx context.Context, to string) error {
 			err = tx.QueryRow(ctx, `SELECT frozen IS NOT NULL OR source IS NOT NULL FROM meta`).Scan(&refused)
 		}
 		if err == nil {
-			err = setTriggers(ctx, tx, refused)
+			err = setTriggers(ctx, tx, frozenTables, refused)
 		}
 		return err
 	})
@@ -89,6 +89,17 @@ func refused(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
+// Writable returns an error that wraps [store.ErrReadOnly] if nobody may write to the store now, since it was copied to another
+// one for good, or a copy of another one into it is not finished. Its advice says what to do.
+func (s *Store) Writable(ctx context.Context) error {
+	tx, err := s.readers.Begin(ctx)
+	if err != nil {
+		return s.translate(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) // it has only read
+	return s.translate(refused(ctx, tx))
+}
+
 // connection opens a connection for what takes as long as it takes.
 func (d *database) connection(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, d.address.patient(d.config))
@@ -104,15 +115,15 @@ func (c *copied) write(ctx context.Context, do func(tx pgx.Tx) error) (err error
 	if err == nil {
 		err = pgx.BeginFunc(ctx, c.conn, do)
 	}
-	return c.failed(err)
+	return c.s.failed(err)
 }
 
 // failed is translate for what takes the rights of who owns the tables.
-func (c *copied) failed(err error) error {
+func (d *database) failed(err error) error {
 	if code(err) == "42501" {
-		return &rightsError{c.s.translate(err), "copy as the role that owns the tables, by which dialai migrate was run"}
+		return &rightsError{d.translate(err), "copy as the role that owns the tables, by which dialai migrate was run"}
 	}
-	return c.s.translate(err)
+	return d.translate(err)
 }
 
 // A rightsError says that the role may not do what it takes.

@@ -39,7 +39,7 @@ func (c *copied) Begin(ctx context.Context, of transfer.Identity, from string, r
 			err = unchanged(ctx, tx)
 		}
 		if err == nil {
-			err = setTriggers(ctx, tx, true) // waits for whoever writes
+			err = setTriggers(ctx, tx, frozenTables, true) // waits for whoever writes
 		}
 		if err == nil {
 			_, err = tx.Exec(ctx, `UPDATE meta SET source=$1, frozen=NULL, secret=$2, places=$3`, from, of.Secret, of.Epoch)
@@ -73,7 +73,7 @@ func (c *copied) Finish(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, `UPDATE meta SET source=NULL`); err != nil {
 			return err
 		}
-		return setTriggers(ctx, tx, false)
+		return setTriggers(ctx, tx, frozenTables, false)
 	})
 }
 
@@ -125,7 +125,7 @@ func (c *copied) makePartitions(ctx context.Context, rows []transfer.Row) error 
 	for i := range rows {
 		for ; c.partitions <= rows[i].Session/partitionSize; c.partitions++ {
 			if err := c.s.makePartition(ctx, c.partitions); err != nil {
-				return c.failed(err)
+				return c.s.failed(err)
 			}
 		}
 	}

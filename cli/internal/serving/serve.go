@@ -359,6 +359,9 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Sto
 	if h.engines, err = a.Engines(ctx, command.Starts, f.auth != authKeys, of); err != nil {
 		return nil, err
 	}
+	if err := writable(ctx, h.engines); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
 	h.carry = driver.New(driver.Config{Workers: f.workers, PerMachine: f.perMachine, Grace: f.grace, Log: log, Stepped: watched.stepped, Times: remembers})
 	watched.driver, watched.names, watched.engines = h.carry, h.names, h.engines
 	for i, e := range h.engines {
@@ -372,6 +375,19 @@ func (a *app) assemble(ctx context.Context, f *serveFlags, remembers control.Sto
 	}
 	h.web = server.New(config)
 	return h, nil
+}
+
+// writable returns an error if nobody may write to a store, since it was copied to another one for good: served it would take
+// nothing of what people and programs send.
+func writable(ctx context.Context, engines []*command.Engine) error {
+	for _, e := range engines {
+		if s, is := e.Store.(interface{ Writable(context.Context) error }); is {
+			if err := s.Writable(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // shared reports whether other processes may write to the store of an engine.

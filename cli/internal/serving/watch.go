@@ -89,8 +89,9 @@ const mostBehind = 10 * time.Second
 
 // readyChecks are those of what the store at a path lies on, and of those in Postgres.
 func (w *watching) readyChecks(path string) map[string]server.ReadyCheck {
+	frozen := server.ReadyCheck{Check: func(ctx context.Context) error { return writable(ctx, w.engines) }, Critical: true}
 	if path == "" {
-		return map[string]server.ReadyCheck{"log": {Check: func(context.Context) error {
+		return map[string]server.ReadyCheck{"writable": frozen, "log": {Check: func(context.Context) error {
 			for _, e := range w.engines {
 				if kept, ok := e.Store.(*postgres.Store); ok && kept.Behind() > mostBehind {
 					return fmt.Errorf("a transaction has been writing for %s: what others commit is not known meanwhile", kept.Behind().Round(time.Second))
@@ -99,7 +100,7 @@ func (w *watching) readyChecks(path string) map[string]server.ReadyCheck {
 			return nil
 		}}}
 	}
-	return map[string]server.ReadyCheck{"disk": {Check: func(context.Context) error {
+	return map[string]server.ReadyCheck{"writable": frozen, "disk": {Check: func(context.Context) error {
 		if room, known := roomAt(path); known && room < leastRoom {
 			return fmt.Errorf("%d MiB are free", room>>20)
 		}

@@ -16,10 +16,12 @@ import (
 // table, whatever is in them, in one transaction that puts it in the place of what was there, and then compared row by row. A file
 // numbers rows that need no number in a database; those numbers are made there.
 //
+// For good it is frozen as its store is (transfer.go), once that is, so that it names no place of the log that the copy lacks.
+//
 // What tells a store, its processes and its commits from others is of the store, and is not copied.
 
-// controlTables are those that are copied.
-var controlTables = []string{"receipts", "audit", "keys", "machines", "versions", "claims", "step_times", "bindings", "sign_ins", "webhooks", "deliveries", "jobs", "results"}
+// ControlTables are those that are copied, and not written to while it is frozen.
+var ControlTables = []string{"receipts", "audit", "keys", "machines", "versions", "claims", "step_times", "bindings", "sign_ins", "webhooks", "deliveries", "jobs", "results"}
 
 // Contents is what a server remembers, as it is at one moment. It is not for concurrent use. Close must be called.
 type Contents interface {
@@ -34,7 +36,9 @@ type Contents interface {
 // A Remembering keeps what a server remembers.
 type Remembering interface {
 	Contents(ctx context.Context) (Contents, error)
-	// Replace puts rows in the place of all that is in tables, all or nothing.
+	// Freeze has everybody who writes refused once it returns, and told the new name of the store; with "" nobody is any more.
+	Freeze(ctx context.Context, to string) error
+	// Replace puts rows in the place of all that is in tables, all or nothing. It can be written to then, if it was frozen.
 	Replace(ctx context.Context, tables []Remembered) error
 }
 
@@ -57,7 +61,7 @@ func CopyControl(ctx context.Context, from, to Remembering) (err error) {
 		return err
 	}
 	var all []Remembered
-	for _, table := range controlTables {
+	for _, table := range ControlTables {
 		all = append(all, Remembered{table, columns[table], source.Rows(ctx, table, columns[table])})
 	}
 	if err := to.Replace(ctx, all); err != nil {
@@ -68,7 +72,7 @@ func CopyControl(ctx context.Context, from, to Remembering) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, target.Close()) }()
-	for _, table := range controlTables {
+	for _, table := range ControlTables {
 		was, err := sum(source.Rows(ctx, table, columns[table]))
 		if err != nil {
 			return err
@@ -91,7 +95,7 @@ func ControlEmpty(ctx context.Context, of Remembering) (empty bool, err error) {
 		return false, err
 	}
 	defer func() { err = cmp.Or(err, c.Close()) }()
-	for _, table := range controlTables {
+	for _, table := range ControlTables {
 		columns, err := c.Columns(ctx, table)
 		if err != nil {
 			return false, err
@@ -111,7 +115,7 @@ func commonColumns(ctx context.Context, source Contents, to Remembering) (column
 	}
 	defer func() { err = cmp.Or(err, target.Close()) }()
 	columns = map[string][]string{}
-	for _, table := range controlTables {
+	for _, table := range ControlTables {
 		a, err := source.Columns(ctx, table)
 		if err != nil {
 			return nil, err

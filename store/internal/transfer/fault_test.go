@@ -146,13 +146,17 @@ func TestInterrupted(t *testing.T) {
 		}
 		for n := first; ; n += by * fewer {
 			left, at, final := n, "", n%2 == 0
-			o := transfer.Options{Final: final}.InBatches(30).AfterStep(func(step string) error {
+			step := func(step string) error {
 				if left--; left == 0 {
 					at = step
 					return stop
 				}
 				return nil
-			})
+			}
+			o := transfer.Options{Final: final, // what servers remember may fail to be copied too
+				Frozen:    func(context.Context, string) error { return step("what servers remember is frozen") },
+				Finishing: func(context.Context) error { return step("what servers remember is put") },
+			}.InBatches(30).AfterStep(step)
 			_, err := from.copied(to, o)
 			if at == "" {
 				if err != nil || n < 15 {

@@ -164,6 +164,10 @@ type Options struct {
 	Resume   bool // TO has a part of a copy, or an older one
 	Final    bool // FROM is frozen, and what has come meanwhile is copied
 	Programs *session.Programs
+	// Frozen is called with the name of TO once FROM is frozen, and Finishing before TO becomes a store like every other: what
+	// servers remember is copied there. An error ends the copy, which goes on with Resume. nil does nothing.
+	Frozen    func(ctx context.Context, to string) error
+	Finishing func(ctx context.Context) error
 	// Told is told how many of how many rows a step has done: "copying", "rebuilding", "verifying",
 	// "comparing". nil tells nobody.
 	Told func(step string, done, of int64)
@@ -201,6 +205,12 @@ func Copy(ctx context.Context, from Source, to Target, o Options) (Report, error
 	}
 	if o.Programs == nil {
 		o.Programs = session.NewPrograms()
+	}
+	if o.Frozen == nil {
+		o.Frozen = func(context.Context, string) error { return nil }
+	}
+	if o.Finishing == nil {
+		o.Finishing = func(context.Context) error { return nil }
 	}
 	c := &copying{from: from, to: to, o: o, report: Report{From: from.Name(), To: to.Name()}}
 	if err := c.run(ctx); err != nil {
@@ -243,6 +253,9 @@ func (c *copying) run(ctx context.Context) error {
 		if err := c.o.after("frozen"); err != nil {
 			return err
 		}
+		if err := c.o.Frozen(ctx, c.to.Name()); err != nil {
+			return fmt.Errorf("what servers remember: %w", err)
+		}
 		if err := snapshot.Close(); err != nil {
 			return err
 		}
@@ -264,6 +277,9 @@ func (c *copying) run(ctx context.Context) error {
 	}
 	if err := c.o.after("compared"); err != nil {
 		return err
+	}
+	if err := c.o.Finishing(ctx); err != nil {
+		return fmt.Errorf("what servers remember: %w", err)
 	}
 	return c.to.Finish(ctx)
 }
