@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -191,6 +192,58 @@ func TestInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			to = kindOf(to)(t)
+		}
+	})
+}
+
+// TestRememberedBefore: what servers remember is copied once nobody writes to the store any more, and before anybody opens the copy; where
+// that fails the copy is none yet, and goes on.
+func TestRememberedBefore(t *testing.T) {
+	each(t, func(t *testing.T, from, to place) {
+		if err := from.use(func(s closable) { use(t, s).live(1) }); err != nil {
+			t.Fatal(err)
+		}
+		unfinished := func() {
+			t.Helper()
+			var is *transfer.UnfinishedError
+			if err := to.use(func(closable) {}); !errors.As(err, &is) {
+				t.Errorf("the copy is opened: %v", err)
+			}
+		}
+		frozen := func(_ context.Context, to string) error {
+			if err := from.use(func(s closable) {
+				w := use(t, s)
+				if _, err := w.r.Start(t.Context(), w.m, runner.StartOptions{}); !errors.Is(err, store.ErrReadOnly) || !strings.Contains(err.Error(), to) {
+					t.Errorf("starting a session in a store that is frozen for %s = %v", to, err)
+				}
+			}); err != nil {
+				t.Error(err)
+			}
+			unfinished()
+			return nil
+		}
+		stop := errors.New("what servers remember is not to be had")
+		fails, put := func(context.Context) error { return stop }, false
+		for _, o := range []transfer.Options{
+			{Final: true, Frozen: func(context.Context, string) error { return stop }},
+			{Resume: true, Final: true, Frozen: frozen, Finishing: fails},
+			{Resume: true, Finishing: fails},
+			{Resume: true, Final: true, Frozen: frozen, Finishing: func(context.Context) error { unfinished(); put = true; return nil }},
+		} {
+			_, err := from.copied(to, o)
+			if put {
+				if err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+			if !errors.Is(err, stop) {
+				t.Fatalf("it ends with %v", err)
+			}
+			unfinished()
+		}
+		if err := to.use(func(s closable) { sound(t, s); use(t, s).live(1) }); err != nil || !put {
+			t.Errorf("the copy is not used: %v", err)
 		}
 	})
 }
