@@ -20,7 +20,7 @@ import (
 // signals, which name what is worth knowing: no alignment yet, a lone specialist,
 // margins close to the threshold, a plateau.
 //
-// Nothing here decides anything. "Recent" are the last ten decisions. How long a human
+// Nothing here decides anything. "Recent" are the last ten decisions, or as many as the store still has: archived ones are not among them. How long a human
 // looked at a question is known where the ruling says so; where it does not, minutes are an
 // assumption that the reader can change (Assume).
 
@@ -36,6 +36,7 @@ type Metrics struct {
 	NoQuorum               int                         `json:"noQuorum,omitempty"` // of HumanDecisions, where too few had answered, or somebody who is required had not
 	CollapseRatio          float64                     `json:"collapseRatio"`
 	RecentCollapseRatio    float64                     `json:"recentCollapseRatio"`
+	RecentDecisions        int                         `json:"recentDecisions"` // of which that is: at most ten, fewer where fewer are in the store
 	AverageConsensusMargin float64                     `json:"averageConsensusMargin"`
 	AlignmentScores        map[string]exact.Billionths `json:"alignmentScores"`
 	Specialists            []SpecialistMetrics         `json:"specialists"`
@@ -105,6 +106,7 @@ func MetricsOf(ctx context.Context, r *runner.Runner, machineName string, state 
 		m.AlignmentScores[rec.SpecialistID] = max(m.AlignmentScores[rec.SpecialistID], rec.AlignmentScore)
 	}
 	m.count(sum)
+	m.RecentDecisions = len(last)
 	m.RecentCollapseRatio = ratio(len(last)-humans(last), len(last))
 	err = m.decide(ctx, r, tally)
 	found := m.Signals

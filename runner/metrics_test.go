@@ -33,7 +33,7 @@ func TestMetricsOfNothing(t *testing.T) {
 	b := newBench(t)
 	text, err := json.Marshal(b.metrics(""))
 	b.ok(err)
-	want := `{"machineName":"desk","totalDecisions":0,"humanDecisions":0,"aiDecisions":0,"collapseRatio":0,"recentCollapseRatio":0,"averageConsensusMargin":0,` +
+	want := `{"machineName":"desk","totalDecisions":0,"humanDecisions":0,"aiDecisions":0,"collapseRatio":0,"recentCollapseRatio":0,"recentDecisions":0,"averageConsensusMargin":0,` +
 		`"alignmentScores":{},"specialists":[],"signals":[{"level":"action","code":"COLD_START","message":"No alignment data available — human must decide all transitions"}]}`
 	if string(text) != want {
 		t.Errorf("the metrics are\n%s\nwant\n%s", text, want)
@@ -54,7 +54,7 @@ func TestMetricsCount(t *testing.T) {
 	b.said(map[string]string{"a": "again", "b": "park"})
 	b.stepTo(s, runner.TickAdvanced) // b has no weight, so a settles it
 	got := b.metrics("")
-	if got.TotalDecisions != 4 || got.HumanDecisions != 3 || got.AIDecisions != 1 || got.CollapseRatio != 0.25 || got.RecentCollapseRatio != 0.25 || got.AverageConsensusMargin != 1 {
+	if got.TotalDecisions != 4 || got.HumanDecisions != 3 || got.AIDecisions != 1 || got.CollapseRatio != 0.25 || got.RecentCollapseRatio != 0.25 || got.RecentDecisions != 4 || got.AverageConsensusMargin != 1 {
 		t.Errorf("the metrics are %+v", got)
 	}
 	if text := fmt.Sprint(got.Specialists); text != "[{a 0.207654955 4 3 0.75} {b 0 3 0 0}]" {
@@ -70,7 +70,7 @@ func TestMetricsCount(t *testing.T) {
 		b.stepTo(s, runner.TickAdvanced)
 	}
 	got = b.metrics("")
-	if got.CollapseRatio != 0.785714286 || got.RecentCollapseRatio != 1 {
+	if got.CollapseRatio != 0.785714286 || got.RecentCollapseRatio != 1 || got.RecentDecisions != 10 {
 		t.Errorf("the ratios are %v and %v", got.CollapseRatio, got.RecentCollapseRatio)
 	}
 	if text := signals(got); !strings.Contains(text, "info ALIGNMENT_PLATEAU Alignment scores unchanged over last 10 decisions") || strings.Contains(text, "COLLAPSE") { // none is declared

@@ -26,7 +26,7 @@ func (st Style) Metrics(out io.Writer, m *report.Metrics) error {
 	if m.NoQuorum > 0 {
 		fmt.Fprintf(out, "No quorum:     %d of those by humans: too few had answered\n", m.NoQuorum)
 	}
-	fmt.Fprintf(out, "Without human: %.0f %%, of the last 10 %.0f %%\n", 100*m.CollapseRatio, 100*m.RecentCollapseRatio)
+	fmt.Fprintf(out, "Without human: %.0f %%%s\n", 100*m.CollapseRatio, When(m.RecentDecisions > 0, fmt.Sprintf(", of the last %d %.0f %%", m.RecentDecisions, 100*m.RecentCollapseRatio)))
 	fmt.Fprintf(out, "Margin:        %.2f on average\n", m.AverageConsensusMargin)
 	if m.TotalDecisions > 0 {
 		fmt.Fprintf(out, "Asked:         %.1f proposers for a decision, $%s\n", m.AskedPerRound, m.CostPerDecision)

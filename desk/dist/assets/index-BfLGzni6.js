@@ -1,0 +1,1 @@
+import{t,wt as e}from"./shell-D61-4Iw8.js";var s=document.getElementById("desk");s&&e(t,{target:s});

@@ -1,1 +1,0 @@
-import{t,wt as e}from"./shell-OSuTpW9Y.js";var s=document.getElementById("desk");s&&e(t,{target:s});

@@ -1,1 +1,0 @@
-import{G as e}from"./shell-OSuTpW9Y.js";var s=()=>e("GET","/v1/machines?limit=200").then(e=>e.items.map(e=>e.machineName),()=>[]),t=s=>s?e("GET","/v1/machines/"+encodeURIComponent(s)).then(e=>Object.keys(e.definition?.states??{}),()=>[]):Promise.resolve([]);export{s as machinesOf,t as statesOf};
