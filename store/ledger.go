@@ -56,7 +56,7 @@ func (a *audit) compareSnapshots(context.Context) error {
 	if a.damaged() { // then the logs say something else
 		return nil
 	}
-	wrong, err := a.proof.Wrong(a.lessons)
+	wrong, err := a.proof.Wrong(a.read.Texts())
 	if wrong != "" {
 		return differs(inRows, "ledger_snapshots", "%s", wrong)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/scratch"
 )
 
 // Rebuild trusts nothing of a file but what the logs prove. It writes a new file beside
@@ -110,7 +112,11 @@ func (b *rebuild) write() error {
 		return err
 	}
 	defer pool.Close()
-	if err := b.check(pool); err != nil || b.report.Difference != nil {
+	err = b.check(pool)
+	if b.a != nil {
+		defer b.a.read.Close()
+	}
+	if err != nil || b.report.Difference != nil {
 		return err
 	}
 	if b.conn, err = pool.Conn(b.ctx); err != nil {
@@ -148,7 +154,11 @@ func (b *rebuild) check(pool *sql.DB) error {
 		return err
 	}
 	defer conn.Close()
-	b.a = newAudit(reader{conn}, b.programs, !b.o.AcceptCut)
+	a, err := newAudit(b.ctx, reader{conn}, b.programs, !b.o.AcceptCut)
+	if err != nil {
+		return err
+	}
+	b.a = a
 	b.a.progress = b.store.told()
 	err = b.a.everything(b.ctx)
 	for kind := range b.a.found {
@@ -174,20 +184,23 @@ func (b *rebuild) all() {
 	b.copyTables()
 	b.machines()
 	b.besideRecords()
-	for _, id := range slices.Sorted(maps.Keys(b.a.sessions)) {
-		b.session(id, b.a.sessions[id])
+	for s := range b.a.read.Sessions() {
+		b.session(s)
 	}
 	for _, r := range b.a.alignment() {
 		machine := b.a.rows[r.Machine]
 		b.exec(insert("fresh.alignment", projection.AlignmentColumns), r.Fields(nil, &machine)...)
 	}
-	for i, e := range b.a.exemplars {
+	n := int64(0)
+	for e := range b.a.read.Exemplars() {
+		n++
 		machine := b.a.rows[e.Machine]
-		b.insert("exemplars", int64(i)+1, projection.ExemplarColumns, e.Fields(nil, &machine)...)
+		b.insert("exemplars", n, projection.ExemplarColumns, e.Fields(nil, &machine)...)
 	}
-	for _, id := range slices.Sorted(maps.Keys(b.a.lessons)) {
-		b.insert("lessons", id, []string{"lesson", "at"}, b.a.lessons[id], int64(b.a.lessonTimes[id]))
+	for l := range b.a.read.Lessons() {
+		b.insert("lessons", l.Place, []string{"lesson", "at"}, l.Text, l.At)
 	}
+	b.err = cmp.Or(b.err, b.a.read.Err())
 }
 
 // insert writes a row that has a number.
@@ -265,7 +278,9 @@ func (b *rebuild) besideRecords() {
 	}
 }
 
-func (b *rebuild) session(id int64, r foldedSession) {
-	machine, head := b.a.rows[r.Machine], r.head[:]
-	b.insert("sessions", id, projection.SessionColumns, r.Fields(nil, &machine, &head)...)
+// session writes the row of a session whose log is whole.
+func (b *rebuild) session(s *scratch.Session) {
+	if machine, head := b.a.rows[s.Machine], s.Head[:]; s.Folded {
+		b.insert("sessions", s.Row, projection.SessionColumns, s.Fields(nil, &machine, &head)...)
+	}
 }

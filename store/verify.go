@@ -11,8 +11,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/scratch"
 	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
@@ -144,7 +143,11 @@ func (s *SQLite) Verify(ctx context.Context, programs *session.Programs, head ..
 		return Report{}, translate(err)
 	}
 	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
-	a := newAudit(reader{conn}, programs, true)
+	a, err := newAudit(ctx, reader{conn}, programs, true)
+	if err != nil {
+		return Report{}, translate(err)
+	}
+	defer a.read.Close()
 	a.progress = s.told()
 	if err := a.everything(ctx); err != nil {
 		return Report{}, err
@@ -192,14 +195,9 @@ type audit struct {
 	definitions map[string]storedDefinition // by digest
 	machines    map[int64]string            // names as they should be
 	rows        map[string]int64            // machines.id by name
-	sessions    map[int64]foldedSession     // as they should be, by sessions.id
-	taken       map[int64]string            // what was taken back and never charged, by sessions.id
-	began       map[int64]int64             // place of the first record, by sessions.id
 	tallies     map[string]*trust.Book      // by machine name
 	learned     map[string]int64            // records that taught something, by machine name
-	exemplars   []placedExemplar
-	lessons     map[int64]string          // by log row, as they are stored
-	lessonTimes map[int64]specialist.Time // when their records were written
+	read        *scratch.Scratch            // sessions, lessons and exemplars as they should be
 	// What the logs say of entries out of which payloads were taken.
 	erasedAudit  map[string][]string        // sums in their order, by session
 	erasedAgents map[int64]map[int64]string // sums by seq, by sessions.id
@@ -209,25 +207,16 @@ type audit struct {
 	kept  map[int64]int64 // at which events snapshots are of sessions whose logs have not come to them yet, by sessions.id
 }
 
-// A foldedSession is a row of sessions and the hash of the last record.
-type foldedSession struct {
-	projection.Session
-	head session.Hash
-}
-
-type placedExemplar struct {
-	log int64
-	projection.Exemplar
-}
-
-func newAudit(r reader, programs *session.Programs, tails bool) *audit {
+// newAudit returns an audit that has read nothing yet. Its read must be closed.
+func newAudit(ctx context.Context, r reader, programs *session.Programs, tails bool) (*audit, error) {
+	read, err := scratch.New(ctx)
 	return &audit{
 		reader: r, programs: programs, tails: tails, found: map[Kind]*Difference{}, definitions: map[string]storedDefinition{},
-		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]foldedSession{}, taken: map[int64]string{}, began: map[int64]int64{},
-		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, lessons: map[int64]string{}, lessonTimes: map[int64]specialist.Time{}, beside: map[int64]beside{},
+		machines: map[int64]string{}, rows: map[string]int64{}, read: read,
+		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, beside: map[int64]beside{},
 		erasedAudit: map[string][]string{}, erasedAgents: map[int64]map[int64]string{},
 		progress: func(int64, int64) {},
-	}
+	}, err
 }
 
 // everything runs every check. It ends early where the schema is damaged, since
@@ -262,6 +251,9 @@ type check struct {
 // run keeps what a check found. What cannot be read is damaged.
 func (a *audit) run(kind Kind, of string, do func() error) error {
 	err := translate(do())
+	if failed := a.read.Err(); failed != nil { // what was found may be wrong
+		return translate(failed)
+	}
 	if d, ok := errors.AsType[*Difference](err); ok {
 		a.find(d)
 		return nil

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/dialai/dialai/internal/stats"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/fold"
 	"github.com/dialai/dialai/store/internal/pack"
 	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/scratch"
 	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
@@ -26,6 +26,7 @@ type folding struct {
 	spend    *bills
 	a        *audit
 	row      int64
+	began    int64 // place of the first record
 	stream   string
 	machine  string // its name
 	sequence int64
@@ -36,7 +37,7 @@ type folding struct {
 	erased   fold.Erased
 }
 
-func (a *audit) open(row int64) *folding {
+func (a *audit) open(row, began int64) *folding {
 	definition := func(digest string) ([]byte, error) {
 		d, ok := a.definitions[digest]
 		if !ok {
@@ -45,7 +46,7 @@ func (a *audit) open(row int64) *folding {
 		return []byte(d.text), nil
 	}
 	paid := newBills()
-	f := &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: paid.follow}, spend: paid, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
+	f := &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: paid.follow}, spend: paid, a: a, row: row, began: began, stream: fmt.Sprintf("session row %d", row)}
 	f.erased.Records = func() iter.Seq2[session.StoredRecord, error] { return a.logRows(context.Background(), row, 0) }
 	if a.proof.Counts() {
 		f.watch = stats.On(f.Folder)
@@ -82,6 +83,7 @@ func (a *audit) close(f *folding) {
 	case f == nil:
 		return
 	case f.bad != nil:
+		a.read.PutSession(&scratch.Session{Row: f.row, Began: f.began})
 		a.find(f.bad)
 		if first, problem := f.behind.Problem(); problem != nil {
 			d := differs(inLog, f.stream, "%v", problem)
@@ -94,9 +96,8 @@ func (a *audit) close(f *folding) {
 		d.Stream = f.stream
 		a.find(d)
 	}
-	a.taken[f.row] = f.spend.taken
 	a.report.Sessions++
-	a.sessions[f.row] = foldedSession{projection.SessionOf(f.Session()), f.head}
+	a.read.PutSession(&scratch.Session{Row: f.row, Began: f.began, Folded: true, Session: projection.SessionOf(f.Session()), Head: f.head, Taken: f.spend.taken})
 }
 
 // add folds one record, and returns what is wrong with it.
@@ -193,28 +194,17 @@ func (a *audit) teach(name, sessionID string, t *projection.Taught) {
 		a.erasedAudit[sessionID] = append(a.erasedAudit[sessionID], t.Erased...)
 	}
 	if t.Lesson != nil {
-		a.lessons[t.Place], a.lessonTimes[t.Place] = string(t.Lesson), t.At
+		a.read.PutLesson(scratch.Lesson{Place: t.Place, Text: string(t.Lesson), At: int64(t.At)})
 	}
 	if t.Counts {
 		a.learned[name]++
 		a.tallies[name] = a.tallies[name].With(t.Comparisons...)
 	}
 	if t.State != "" {
-		a.exemplars = append(a.exemplars, placedExemplar{t.Place, projection.Exemplar{Machine: name, State: t.State, Text: t.Exemplar}})
+		a.read.PutExemplar(t.Place, sessionID, projection.Exemplar{Machine: name, State: t.State, Text: t.Exemplar})
 	}
 	if t.Retracted != "" {
-		a.retract(name, t.Retracted)
-	}
-}
-
-// retract empties an exemplar whose ruling was taken back: it is of an earlier record of the
-// same log.
-func (a *audit) retract(name, prefix string) {
-	for i := len(a.exemplars) - 1; i >= 0; i-- {
-		if e := &a.exemplars[i]; e.Machine == name && strings.HasPrefix(e.Text, prefix) {
-			e.Text = ""
-			return
-		}
+		a.read.Retract(sessionID, t.Retracted)
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/fold"
@@ -188,8 +186,7 @@ func (a *audit) readLogs(ctx context.Context) error {
 		}
 		if f == nil || f.row != r.session {
 			a.close(f)
-			f = a.open(r.session)
-			a.began[r.session] = r.place
+			f = a.open(r.session, r.place)
 		}
 		if f.bad != nil {
 			f.behind.Add(r.unpacked())
@@ -208,13 +205,12 @@ func (a *audit) readLogs(ctx context.Context) error {
 // checkOrder holds the places of records against each other: sessions have the order
 // in which they began, and no place is empty but those that were given up.
 func (a *audit) checkOrder(ctx context.Context) error {
-	slices.SortFunc(a.exemplars, func(x, y placedExemplar) int { return cmp.Compare(x.log, y.log) })
 	var last int64
-	for _, id := range slices.Sorted(maps.Keys(a.began)) {
-		if a.began[id] < last {
-			return differs(inLog, fmt.Sprintf("session row %d", id), "it began before the one of the row before: rows were renumbered")
+	for s := range a.read.Sessions() {
+		if s.Began < last {
+			return differs(inLog, fmt.Sprintf("session row %d", s.Row), "it began before the one of the row before: rows were renumbered")
 		}
-		last = a.began[id]
+		last = s.Began
 	}
 	if err := a.checkTails(ctx); err != nil || !a.tails {
 		return err
@@ -236,7 +232,7 @@ func (a *audit) readArchived(ctx context.Context) error {
 		return err
 	}
 	return each(scan(a.q.QueryContext(ctx, `SELECT session_id, row, machine, taught FROM archived ORDER BY session_id`)).into(&id, &row, &machine, &packed), func() error {
-		if a.began[row] != 0 {
+		if _, begun := a.read.Session(row); begun {
 			return differs(inArchived, id, "it was archived, and its log is here")
 		}
 		list, err := projection.UnpackTaught(packed)
@@ -271,12 +267,13 @@ func (a *audit) checkTails(ctx context.Context) error {
 		if err != nil {
 			return nil //nolint:nilerr // the comparison of sessions says so
 		}
-		if _, begun := a.began[id]; !begun {
+		want, begun := a.read.Session(id)
+		if !begun {
 			d := differs(inLog, session, "its log is gone")
 			d.Seq = 1
 			return d
 		}
-		if want, folded := a.sessions[id]; a.tails && folded && sequence > want.Sequence {
+		if a.tails && want.Folded && sequence > want.Sequence {
 			d := differs(inLog, want.ID, "the log ends before it, but the session was at event %d: its end was cut off", sequence)
 			d.Seq = want.Sequence + 1
 			return d

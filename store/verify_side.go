@@ -98,8 +98,8 @@ func (a *audit) checkAgentLogs(ctx context.Context) error {
 	var event, hash []byte
 	err := each(a.all(ctx, "agent_log", agentColumns, []any{&id, &row, &seq, &event, &hash}), func() error {
 		next[row]++
-		of, known := a.sessions[row]
-		stream := of.ID
+		of, begun := a.read.Session(row)
+		known, stream := of.Folded, of.ID
 		if !known { // what is wrong with its log is found there
 			stream = fmt.Sprintf("session row %d", row)
 		}
@@ -122,7 +122,7 @@ func (a *audit) checkAgentLogs(ctx context.Context) error {
 		}
 		heads[row] = want
 		switch e, err := session.DecodeAgentEvent(event); {
-		case a.began[row] == 0:
+		case !begun:
 			return bad("it is of no session that has a log")
 		case string(hash) != string(want[:]):
 			return bad("the hash of its entry is wrong: it was altered, or one before it removed")

@@ -76,19 +76,19 @@ func (a *audit) compareSessions(ctx context.Context) error {
 	var head []byte
 	err := each(a.all(ctx, "sessions", projection.SessionColumns, got.Fields([]any{&id}, &machine, &head)), func() error {
 		got.Machine = a.machines[machine]
-		want, folded := a.sessions[id]
-		if !folded {
+		want, _ := a.read.Session(id)
+		if !want.Folded {
 			return nil // its log is damaged, or gone
 		}
-		if got != want.Session || string(head) != string(want.head[:]) {
-			what := cmp.Or(spentDifference(got, want.Session, a.taken[id]), "its row in sessions is not what its log says")
+		if got != want.Session || string(head) != string(want.Head[:]) {
+			what := cmp.Or(spentDifference(got, want.Session, want.Taken), "its row in sessions is not what its log says")
 			return differs(inRows, want.ID, "%s", what)
 		}
 		seen++
 		return nil
 	})
-	if err == nil && seen != len(a.sessions) {
-		return differs(inRows, "sessions", "there are %d rows for %d logs", seen, len(a.sessions))
+	if folded := a.read.Folded(); err == nil && seen != folded {
+		return differs(inRows, "sessions", "there are %d rows for %d logs", seen, folded)
 	}
 	return err
 }
@@ -126,19 +126,21 @@ func (a *audit) compareAlignment(ctx context.Context) error {
 
 // compareExemplars holds exemplars against the logs: their rows are numbered from 1.
 func (a *audit) compareExemplars(ctx context.Context) error {
+	next, stop := iter.Pull(a.read.Exemplars())
+	defer stop()
 	n := 0
 	var id, machine int64
 	var got projection.Exemplar
 	err := each(a.all(ctx, "exemplars", projection.ExemplarColumns, got.Fields([]any{&id}, &machine)), func() error {
 		got.Machine = a.machines[machine]
-		if n < len(a.exemplars) && (id != int64(n)+1 || got != a.exemplars[n].Exemplar) {
+		if want, is := next(); is && (id != int64(n)+1 || got != want) {
 			return differs(inRows, "exemplars", "row %d is not what the logs say", id)
 		}
 		n++
 		return nil
 	})
-	if err == nil && n != len(a.exemplars) {
-		return differs(inRows, "exemplars", "there are %d, the logs have %d", n, len(a.exemplars))
+	if all := a.read.CountExemplars(); err == nil && n != all {
+		return differs(inRows, "exemplars", "there are %d, the logs have %d", n, all)
 	}
 	return err
 }
@@ -149,14 +151,14 @@ func (a *audit) compareLessons(ctx context.Context) error {
 	var id, at int64
 	var stored string
 	err := each(a.all(ctx, "lessons", []string{"lesson", "at"}, []any{&id, &stored, &at}), func() error {
-		if want, known := a.lessons[id]; !known || stored != want || at != int64(a.lessonTimes[id]) {
+		if want, known := a.read.Lesson(id); !known || stored != want.Text || at != want.At {
 			return differs(inRows, "lessons", "lesson %d is not what the logs say", id)
 		}
 		n++
 		return nil
 	})
-	if err == nil && n != len(a.lessons) {
-		return differs(inRows, "lessons", "there are %d, the logs have %d", n, len(a.lessons))
+	if all := a.read.CountLessons(); err == nil && n != all {
+		return differs(inRows, "lessons", "there are %d, the logs have %d", n, all)
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/scratch"
 	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
@@ -96,7 +96,7 @@ func (a *audit) checkArchived(ctx context.Context) error {
 			last, more = id, true
 			for i := range list {
 				t := &list[i]
-				a.teach(machine, t)
+				a.teach(machine, id, t)
 				a.erasedAudit[id] = append(a.erasedAudit[id], t.Erased...)
 				if t.Stats == nil {
 					continue
@@ -120,25 +120,20 @@ func (a *audit) checkArchived(ctx context.Context) error {
 	return nil
 }
 
-// teach keeps what follows from a record of a machine beside its session.
-func (a *audit) teach(machine string, t *projection.Taught) {
+// teach keeps what follows from a record of a session of a machine beside the session.
+func (a *audit) teach(machine, of string, t *projection.Taught) {
 	if t.Lesson != nil {
-		a.lessons[t.Place] = string(t.Lesson)
+		a.read.PutLesson(scratch.Lesson{Place: t.Place, Text: string(t.Lesson)})
 	}
 	if t.Counts {
 		a.learned[machine]++
 		a.tallies[machine] = a.tallies[machine].With(t.Comparisons...)
 	}
 	if t.State != "" { // its text is empty if it was erased
-		a.exemplars[t.Place] = projection.Exemplar{Machine: machine, State: t.State, Text: t.Exemplar}
+		a.read.PutExemplar(t.Place, of, projection.Exemplar{Machine: machine, State: t.State, Text: t.Exemplar})
 	}
 	if t.Retracted != "" {
-		for place, e := range a.exemplars {
-			if e.Machine == machine && strings.HasPrefix(e.Text, t.Retracted) {
-				e.Text = ""
-				a.exemplars[place] = e
-			}
-		}
+		a.read.Retract(of, t.Retracted)
 	}
 }
 

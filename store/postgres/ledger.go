@@ -68,7 +68,7 @@ func (a *audit) checkSnapshots(context.Context) error {
 	if a.broken {
 		return nil
 	}
-	wrong, err := a.proof.Wrong(a.lessons)
+	wrong, err := a.proof.Wrong(a.read.Texts())
 	if wrong != "" {
 		a.differs(inRows, "ledger_snapshots", 0, "%s", wrong)
 	}

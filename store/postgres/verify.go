@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,7 +14,7 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/scratch"
 	"github.com/dialai/dialai/store/internal/snapshots"
 )
 
@@ -56,15 +57,19 @@ func (s *Store) Verify(ctx context.Context, programs *session.Programs, told fun
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	a := &audit{programs: programs, told: told, found: map[store.Kind]*store.Difference{}, machines: map[int]string{}, definitions: map[string][]byte{},
-		ids: map[int64]string{}, lessons: map[int64]string{}, exemplars: map[int64]projection.Exemplar{}, tallies: map[string]*trust.Book{}, learned: map[string]int64{}, rosters: map[int]int64{},
+		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, rosters: map[int]int64{},
 		erasedAgents: map[int64]map[int64]string{}, erasedAudit: map[string][]string{}, work: map[int64]workRow{}}
 	if told == nil {
 		a.told = func(int64, int64) {}
 	}
+	if a.read, err = scratch.New(ctx); err != nil {
+		return store.Report{}, err
+	}
+	defer a.read.Close()
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		a.tx = tx
 		for _, check := range []func(context.Context) error{a.checkDefinitions, a.checkRosters, a.readSnapshots, a.readSessionSnapshots, a.countWorkers, a.readQuotas, a.checkSessions, a.checkStrayWork, a.checkArchived, a.checkStray, a.checkLessons, a.checkExemplars, a.checkAlignment, a.checkMachines, a.checkAgentLogs, a.checkAudit, a.checkSnapshots, a.checkSessionSnapshots, a.checkQuotas} {
-			if err := check(ctx); err != nil {
+			if err := cmp.Or(check(ctx), a.read.Err()); err != nil {
 				return err
 			}
 		}
@@ -84,12 +89,10 @@ type audit struct {
 	report   store.Report
 	found    map[store.Kind]*store.Difference // the first of each
 
-	machines    map[int]string    // names
-	definitions map[string][]byte // by digest
-	ids         map[int64]string  // of sessions, by their rows
-	broken      bool              // a log is damaged, so nobody knows all that should follow
-	lessons     map[int64]string  // as they should be, by place
-	exemplars   map[int64]projection.Exemplar
+	machines    map[int]string         // names
+	definitions map[string][]byte      // by digest
+	broken      bool                   // a log is damaged, so nobody knows all that should follow
+	read        *scratch.Scratch       // lessons and exemplars as they should be
 	tallies     map[string]*trust.Book // by machine name
 	learned     map[string]int64       // records that taught something, by machine name
 	rosters     map[int]int64          // the last sequence number of each

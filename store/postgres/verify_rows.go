@@ -17,12 +17,12 @@ func (a *audit) checkLessons(ctx context.Context) error {
 	var lesson []byte
 	n := 0
 	err := a.each(ctx, `SELECT place, lesson FROM lessons`, []any{&place, &lesson}, func() {
-		if want, ok := a.lessons[place]; !a.broken && (!ok || string(lesson) != want) {
+		if want, ok := a.read.Lesson(place); !a.broken && (!ok || string(lesson) != want.Text) {
 			a.differs(inRows, "lessons", 0, "the lesson at place %d is not what the logs say", place)
 		}
 		n++
 	})
-	a.count("lessons", n, len(a.lessons))
+	a.count("lessons", n, a.read.CountLessons())
 	return err
 }
 
@@ -41,12 +41,12 @@ func (a *audit) checkExemplars(ctx context.Context) error {
 	n := 0
 	err := a.each(ctx, `SELECT place, machine, state, exemplar FROM exemplars`, []any{&place, &machine, &got.State, &text}, func() {
 		got.Machine, got.Text = a.machines[machine], string(text)
-		if want, ok := a.exemplars[place]; !a.broken && (!ok || got != want) {
+		if want, ok := a.read.Exemplar(place); !a.broken && (!ok || got != want) {
 			a.differs(inRows, "exemplars", 0, "the one at place %d is not what the logs say", place)
 		}
 		n++
 	})
-	a.count("exemplars", n, len(a.exemplars))
+	a.count("exemplars", n, a.read.CountExemplars())
 	return err
 }
 
@@ -81,31 +81,35 @@ func (a *audit) checkMachines(ctx context.Context) error {
 }
 
 func (a *audit) checkAgentLogs(ctx context.Context) error {
-	heads, next := map[int64]session.Hash{}, map[int64]int64{}
-	var row, seq int64
+	var of, row, next, seq int64 // of the session that is read
+	var head session.Hash
+	var id string
 	var event, hash []byte
-	return a.each(ctx, `SELECT session, seq, event, hash FROM agent_log ORDER BY session, seq`, []any{&row, &seq, &event, &hash}, func() {
-		next[row]++
-		stream, kept := session.AgentStream(a.ids[row]), session.Hash{}
-		want := session.Chain(heads[row], stream, event)
+	return a.each(ctx, `SELECT a.session, coalesce(s.session_id::text, ''), a.seq, a.event, a.hash FROM agent_log a LEFT JOIN sessions s ON s.id=a.session ORDER BY a.session, a.seq`, []any{&row, &id, &seq, &event, &hash}, func() {
+		if row != of {
+			of, next, head = row, 0, session.Hash{}
+		}
+		next++
+		stream, kept := session.AgentStream(id), session.Hash{}
+		want := session.Chain(head, stream, event)
 		if sum, listed := a.erasedAgents[row][seq]; listed {
 			if copy(kept[:], hash); sum != session.ErasedSum(kept, stream, event) {
-				a.differs(inAgentLog, a.ids[row], seq, "it was erased, and is not what was left")
+				a.differs(inAgentLog, id, seq, "it was erased, and is not what was left")
 			}
 			want = kept
 		}
 		switch e, err := session.DecodeAgentEvent(event); {
-		case seq != next[row]:
-			a.differs(inAgentLog, a.ids[row], next[row], "it does not follow from the entry before: one was removed")
+		case seq != next:
+			a.differs(inAgentLog, id, next, "it does not follow from the entry before: one was removed")
 		case string(hash) != string(want[:]):
-			a.differs(inAgentLog, a.ids[row], seq, "the hash of its entry is wrong: it was altered, or one before it removed")
+			a.differs(inAgentLog, id, seq, "the hash of its entry is wrong: it was altered, or one before it removed")
 		case err != nil:
-			a.differs(inAgentLog, a.ids[row], seq, "%v", err)
+			a.differs(inAgentLog, id, seq, "%v", err)
 		case e.Seq != seq:
-			a.differs(inAgentLog, a.ids[row], seq, "it has the number %d", e.Seq)
+			a.differs(inAgentLog, id, seq, "it has the number %d", e.Seq)
 		}
 		copy(want[:], hash)
-		heads[row], next[row] = want, seq
+		head, next = want, seq
 	})
 }
 

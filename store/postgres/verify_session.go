@@ -103,7 +103,6 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		watch = stats.On(f)
 	}
 	a.quotas.account(row, f)
-	a.ids[row.id] = row.ID
 	var head session.Hash
 	var sequence, place int64
 	whole := true
@@ -141,9 +140,9 @@ func (a *audit) checkSession(ctx context.Context, row *sessionRow) (records int,
 		sequence, place = sequence+int64(len(events)), r.place
 		a.holdSnapshot(kept, row.id, sequence, f, head)
 		machine := f.Session().Machine().Name()
-		a.follow(machine, row, &r, events)
+		taught := a.follow(machine, row, &r, events)
 		if watch != nil {
-			a.proof.Record(machine, r.place, watch.Take(), a.lessons[r.place] != "")
+			a.proof.Record(machine, r.place, watch.Take(), taught)
 		}
 	}
 	if !whole {
@@ -260,8 +259,8 @@ func proven(erased *fold.Erased, head session.Hash, r *logRow) (text []byte, pro
 	return text, nil
 }
 
-// follow keeps what follows from the events of a record, and compares what stands beside them.
-func (a *audit) follow(machine string, row *sessionRow, r *logRow, events []session.Event) {
+// follow keeps what follows from the events of a record, and compares what stands beside them. It reports whether it has a lesson.
+func (a *audit) follow(machine string, row *sessionRow, r *logRow, events []session.Event) (taught bool) {
 	a.report.Records++
 	a.report.Events += len(events)
 	follows := projection.Follow(events)
@@ -269,7 +268,8 @@ func (a *audit) follow(machine string, row *sessionRow, r *logRow, events []sess
 		a.differs(inRows, row.ID, 0, "what stands beside the record at place %d (decides, at) is not what its events say", r.place)
 	}
 	if t, ok := projection.TaughtBy(r.place, events); ok {
-		a.teach(machine, &t)
+		taught = t.Lesson != nil
+		a.teach(machine, row.ID, &t)
 		a.erasedAudit[row.ID] = append(a.erasedAudit[row.ID], t.Erased...)
 	}
 	for i := range events {
@@ -282,4 +282,5 @@ func (a *audit) follow(machine string, row *sessionRow, r *logRow, events []sess
 			}
 		}
 	}
+	return taught
 }

@@ -4,6 +4,7 @@ package snapshots
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -118,19 +119,18 @@ func (p *Proof) add(machineName string, place int64, human bool, add func(*stats
 }
 
 // Wrong says which snapshot is not what the logs say, given all lessons that they have, as they are
-// stored, by their places; "" if there is none. It takes as long as learning all lessons, and those of states
+// stored, by their places and in the order of these, as often as it asks for them; "" if there is none. It takes as long as learning all lessons, and those of states
 // with snapshots of their own once more.
-func (p *Proof) Wrong(all map[int64]string) (string, error) {
+func (p *Proof) Wrong(all iter.Seq2[int64, string]) (string, error) {
 	if p.damaged != "" || len(p.ledgers) == 0 && p.tallies == nil {
 		return p.damaged, nil
 	}
-	order := slices.Sorted(maps.Keys(all))
 	wrong, err := lessons.Disprove(p.ledgers, func(yield func(trust.Lesson, error) bool) {
 		if len(p.ledgers) == 0 {
 			return
 		}
-		for _, place := range order {
-			x, err := trust.DecodeLesson([]byte(all[place]))
+		for place, text := range all {
+			x, err := trust.DecodeLesson([]byte(text))
 			if x.Seq = place; !yield(x, err) || err != nil {
 				return
 			}
@@ -142,15 +142,15 @@ func (p *Proof) Wrong(all map[int64]string) (string, error) {
 	if wrong != nil {
 		return fmt.Sprintf("the snapshot at place %d of scope %q is not what the lessons up to there come to", wrong.Place, wrong.Scope), nil
 	}
-	return p.wrongTally(order, all)
+	return p.wrongTally(all)
 }
 
-func (p *Proof) wrongTally(order []int64, all map[int64]string) (string, error) {
+func (p *Proof) wrongTally(all iter.Seq2[int64, string]) (string, error) {
 	if p.tallies == nil {
 		return "", nil
 	}
-	for _, place := range order {
-		x, err := trust.DecodeLesson([]byte(all[place]))
+	for place, text := range all {
+		x, err := trust.DecodeLesson([]byte(text))
 		if err != nil {
 			return "", err
 		}
