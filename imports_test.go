@@ -199,7 +199,7 @@ var homes = map[string]string{
 	"github.com/google/jsonschema-go":        "machine",
 	"cel.dev/cel-go":                         "internal/expression",
 	"github.com/cenkalti/backoff/v5":         "webhook",
-	"modernc.org/sqlite":                     "store",
+	"modernc.org/sqlite":                     "store store/internal/scratch",
 	"github.com/pressly/goose/v3":            "store/migrations.go store/postgres/migrate.go",
 	"github.com/jackc/pgx/v5":                "internal/pgtest store/postgres",
 	"github.com/klauspost/compress":          "store/internal/pack",
