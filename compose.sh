@@ -12,7 +12,8 @@ bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
 # Postgres does not run as root.
 as_postgres() { if [ "$(id -u)" = 0 ]; then setpriv --reuid=postgres --regid=postgres --clear-groups "$@"; else "$@"; fi; }
 
-mkdir -p "$data" && data=$(cd "$data" && pwd)
+mkdir -p "$data"
+data=$(cd "$data" && pwd)
 sockets=$(mktemp -d)
 if [ "$(id -u)" = 0 ]; then chmod 711 "$data" && chown postgres "$sockets"; fi
 as_postgres test -x "$data" || { echo "the user postgres cannot enter $data: name another folder, as DATA=/var/tmp/dialai" >&2; exit 1; }
