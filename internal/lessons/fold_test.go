@@ -397,7 +397,7 @@ func TestDisprove(t *testing.T) {
 // TestFormat holds the bytes of a snapshot: if they change, lessons.Format has to rise, or
 // trust.LedgerFormat, and the sum below with it.
 func TestFormat(t *testing.T) {
-	const format, sum = 769, "c3583c09a0813bef56ee5c19bbeb124e945b33c0748decc1ecffbabeeb5ea6ed"
+	const format, sum = 1025, "7112707186fcd572f534d9a7f6e9e6bb435b5c776d0c0340802ce3347df420d6"
 	if got := fmt.Sprintf("%x", sha256.Sum256(folded(t, some(120).lessons))); got != sum || lessons.Format != format {
 		t.Errorf("format %d has the bytes %s, format %d had %s", lessons.Format, got, format, sum)
 	}

@@ -22,7 +22,7 @@ import (
 
 // LedgerFormat is the number of the way in which ledgers are written and lessons are learned: it
 // rises with every change of either, for then the same lessons make other bytes.
-const LedgerFormat = 3
+const LedgerFormat = 4
 
 // Code writes l, or fills it in.
 func (l *Ledger) Code(c *wire.Coder) {
@@ -231,6 +231,7 @@ func (f *fit) code(c *wire.Coder) {
 	for e := range iO { // the others: encode_unruled.go
 		c.Float(&f.g[e])
 		c.Float(&f.loss[e])
+		c.Bool(&f.bySize[e])
 	}
 	c.Float(&f.panel)
 	wire.Pointer(c, &f.stack, func(s *stack) {

@@ -132,7 +132,7 @@ func (l *Ledger) Losses(machine string) (each [experts][]float64, weighed [exper
 		b.score()
 		rows[j] = newStackRow(&b, o)
 		for e := range iS {
-			each[e] = append(each[e], logLoss(b.scores[e], f.g[e], o.truth))
+			each[e] = append(each[e], logLoss(b.scores[e], f.at(e, len(o.votes)), o.truth))
 		}
 	}
 	_, each[iS] = fitStack(m, rows, f.g[iL4])

@@ -19,7 +19,10 @@ import (
 //
 //	g(m)  = 1 / (1 + (m-1) r), with r = (1/g - 1) / (M-1)
 //
-// which is g at m = M and 1 at m = 1. A fit is made again when outcomes have grown by a
+// which is g at m = M and 1 at m = 1. Rounds in which everybody was asked differ in size, too: of
+// one answer nothing is repeated. But small panels may also be those that repeat each other most, so
+// outcomes say whether the temperature of an expert goes by size there: where the losses are less
+// with g(m) than with g, by more than caution. A fit is made again when outcomes have grown by a
 // fifth, so that all fits together cost a constant for each outcome.
 
 // grid holds the temperatures among which the fit of an expert chooses.
@@ -44,6 +47,7 @@ type fit struct {
 	n      int64 // outcomes of the machine when it was made; -1 never
 	g      [experts]float64
 	loss   [experts]float64 // leave-one-out log-loss over the window, with what caution adds
+	bySize [experts]bool    // g is that of a mean panel, and goes by the number of votes where all were asked, too
 	panel  float64          // mean number of votes per outcome
 	stack  *stack           // nil below StackingFrom outcomes
 	scored int              // outcomes of the window in loss
@@ -87,27 +91,51 @@ func (m *pool) dueForRefit() bool {
 // losses are those of one outcome, left out, by expert and temperature.
 type losses [iS][len(grid)]float64
 
+// of writes what the experts of a scored ballot lose; with by, at the temperatures of its number of votes
+// where panels have a mean size.
+func (x *losses) of(b *ballot, truth int32, by bool, panel float64) {
+	for i, g := range grid {
+		if by {
+			g = temperature(g, len(b.voters), panel)
+		}
+		for e := range x {
+			x[e][i] = logLoss(b.scores[e], g, truth)
+		}
+	}
+}
+
+// sizes returns the mean number of votes of the outcomes of the window, and whether they differ in it.
+func (m *pool) sizes() (mean float64, differ bool) {
+	for _, o := range m.window {
+		mean += float64(len(o.votes))
+		differ = differ || len(o.votes) != len(m.window[0].votes)
+	}
+	return mean / max(1, float64(len(m.window))), differ
+}
+
 // fitOutcomes fits the temperatures, and the stacking expert where there is enough to
 // learn from, by leave-one-out loss over the window.
 func (m *pool) fitOutcomes(l *Ledger) fit {
 	f := fit{n: m.n, scored: len(m.window)}
 	f.g[iS] = 1
-	each := make([]losses, len(m.window))
+	panel, differ := m.sizes()
+	f.panel = panel
+	each, bySize := make([]losses, len(m.window)), []losses(nil)
+	if differ {
+		bySize = make([]losses, len(m.window))
+	}
 	rows := make([]stackRow, len(m.window))
 	b := ballot{pool: m, bar: m.pairs.bar()}
 	for j, o := range m.window {
 		b.reopen(l, o)
 		b.score()
-		f.panel += float64(len(b.voters))
-		for e := range each[j] {
-			for i, g := range grid {
-				each[j][e][i] = logLoss(b.scores[e], g, o.truth)
-			}
+		each[j].of(&b, o.truth, false, panel)
+		if differ {
+			bySize[j].of(&b, o.truth, true, panel)
 		}
 		rows[j] = newStackRow(&b, o)
 	}
-	f.panel /= max(1, float64(len(m.window)))
-	plain := f.settle(each)
+	plain := f.settle(each, bySize)
 	if m.n >= StackingFrom {
 		var stacked []float64
 		f.stack, stacked = fitStack(m, rows, f.g[iL4])
@@ -116,11 +144,18 @@ func (m *pool) fitOutcomes(l *Ledger) fit {
 	return f
 }
 
-// settle chooses the temperatures of all experts but S, and with them their losses. It
-// returns those of V on each outcome.
-func (f *fit) settle(each []losses) (plain []float64) {
+// settle chooses the temperatures of all experts but S, and with them their losses: of those at each
+// temperature, and of those where it goes by size, nil if all panels are of one. It returns those of V on
+// each outcome.
+func (f *fit) settle(each, bySize []losses) (plain []float64) {
 	for e := range iS {
 		at, own := chosen(len(each), func(j int) *[len(grid)]float64 { return &each[j][e] })
+		if bySize != nil {
+			sized, less := chosen(len(each), func(j int) *[len(grid)]float64 { return &bySize[j][e] })
+			if charged(less, own, caution)+penalty(grid[sized]) < charged(own, own, 0)+penalty(grid[at]) {
+				at, own, f.bySize[e] = sized, less, true
+			}
+		}
 		if e == iV {
 			plain = own
 		}
@@ -276,6 +311,14 @@ func portion(e int) float64 {
 		return .5
 	}
 	return 1
+}
+
+// at returns the temperature of an expert where all were asked, who are m.
+func (f *fit) at(e, m int) float64 {
+	if f.bySize[e] {
+		return temperature(f.g[e], m, f.panel)
+	}
+	return f.g[e]
 }
 
 // temperature returns g for m votes, where the fit saw panels of a mean size: the

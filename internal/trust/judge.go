@@ -152,9 +152,7 @@ func (b *ballot) expect(l *Ledger, v *voter, earlier int32) {
 func (b *ballot) mix(j *Judgement, policy Policy, q *Question) {
 	f := b.fit()
 	x := newMixture(f, policy.Experts, q.Removed)
-	if x.m = -1; q.Partial {
-		x.m = len(b.voters)
-	}
+	x.m, x.all = len(b.voters), !q.Partial
 	j.Experts = make([]ExpertShare, 0, experts)
 	x.each = func(e int, g float64, p []float64) {
 		j.Experts = append(j.Experts, ExpertShare{expertNames[e], billionths(x.shares[e]), exact.Billionths(math.Round(g * 1e9)), allBillionths(p)})
@@ -169,7 +167,8 @@ func (b *ballot) mix(j *Judgement, policy Policy, q *Question) {
 type mixture struct {
 	fit     fit
 	shares  [experts]float64
-	m       int // number of votes if not all were asked, else -1
+	m       int  // number of votes
+	all     bool // all were asked: a temperature goes by m only where outcomes say that it does
 	p, q    []float64
 	each    func(e int, g float64, q []float64) // nil, or told of each expert
 	bounded bool
@@ -281,8 +280,8 @@ func (x *mixture) complete(b *ballot, e int) {
 }
 
 func (x *mixture) temperature(e int) float64 {
-	if x.m < 0 || e == iS {
-		return x.fit.g[e]
+	if e == iS || x.all {
+		return x.fit.at(e, x.m)
 	}
 	return temperature(x.fit.g[e], x.m, x.fit.panel)
 }

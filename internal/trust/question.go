@@ -16,7 +16,7 @@ type Question struct {
 	Irreversible []bool
 	Votes        []Vote // in the round's order; see [Vote]
 	// Partial says that not everyone was asked, so the temperature is that of as
-	// many votes as there are.
+	// many votes as there are. Else it is only where outcomes say so (fit.go).
 	Partial bool
 	// Stop is why nobody else was asked, "" if everyone was or nobody knows.
 	Stop         Stop

@@ -137,8 +137,9 @@ func (r *replay) everyone(o *past) {
 			r.all.cost += float64(o.stands * float64(v.cost))
 		}
 	}
-	r.mix.m = -1
+	r.mix.m, r.mix.all = len(b.voters), true
 	r.all.right += float64(o.stands * credit(r.mix.of(b), o.truth))
+	r.mix.all = false
 }
 
 // waves judges it by waves. Humans were not asked: they had spoken before.

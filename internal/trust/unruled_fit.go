@@ -144,7 +144,7 @@ func newEM(l *Ledger, m *pool, f *fit) *em {
 			names[t] = s.classes[c]
 		}
 		x.held = append(x.held, x.row(b, m, s.name, names, int(o.truth)))
-		x.plain = append(x.plain, logLoss(b.scores[iV], f.g[iV], o.truth))
+		x.plain = append(x.plain, logLoss(b.scores[iV], f.at(iV, len(o.votes)), o.truth))
 	}
 	for _, r := range m.unruled.rounds {
 		b := l.openIn(m, nil, &Question{State: r.state, Options: r.options, Votes: r.votes})
