@@ -53,6 +53,7 @@ func (m *pool) codeUnruled(c *wire.Coder) {
 	for e := iO; e < experts; e++ {
 		c.Float(&f.g[e])
 		c.Float(&f.loss[e])
+		c.Bool(&f.bySize[e])
 	}
 	if c.Reading() {
 		m.fit = fitted(f)

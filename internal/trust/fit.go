@@ -21,8 +21,8 @@ import (
 //
 // which is g at m = M and 1 at m = 1. Rounds in which everybody was asked differ in size, too: of
 // one answer nothing is repeated. But small panels may also be those that repeat each other most, so
-// outcomes say whether the temperature of an expert goes by size there: where the losses are less
-// with g(m) than with g, by more than caution. A fit is made again when outcomes have grown by a
+// outcomes say whether the temperature of an expert goes by size there: where the losses on n of them
+// are less with g(m) than with g, by more than ln(n) / 2 (Schwarz 1978). A fit is made again when outcomes have grown by a
 // fifth, so that all fits together cost a constant for each outcome.
 
 // grid holds the temperatures among which the fit of an expert chooses.
@@ -149,19 +149,28 @@ func (m *pool) fitOutcomes(l *Ledger) fit {
 // each outcome.
 func (f *fit) settle(each, bySize []losses) (plain []float64) {
 	for e := range iS {
-		at, own := chosen(len(each), func(j int) *[len(grid)]float64 { return &each[j][e] })
-		if bySize != nil {
-			sized, less := chosen(len(each), func(j int) *[len(grid)]float64 { return &bySize[j][e] })
-			if charged(less, own, caution)+penalty(grid[sized]) < charged(own, own, 0)+penalty(grid[at]) {
-				at, own, f.bySize[e] = sized, less, true
-			}
-		}
+		own := f.cool(e, len(each), func(j int) *[len(grid)]float64 { return &each[j][e] }, len(bySize) > 0, func(j int) *[len(grid)]float64 { return &bySize[j][e] })
 		if e == iV {
 			plain = own
 		}
-		f.g[e], f.loss[e] = grid[at], charged(own, plain, caution)
+		f.loss[e] = charged(own, plain, caution)
 	}
 	return plain
+}
+
+// cool chooses the temperature of an expert by its losses on n outcomes, and where panels differ in size whether it
+// goes by that. It returns the losses with it.
+func (f *fit) cool(e, n int, each func(j int) *[len(grid)]float64, differ bool, bySize func(j int) *[len(grid)]float64) []float64 {
+	at, own := chosen(n, each)
+	f.bySize[e] = false
+	if differ {
+		sized, less := chosen(n, bySize)
+		if sum(less)+penalty(grid[sized])+float64(.5*math.Log(float64(n))) < sum(own)+penalty(grid[at]) {
+			at, own, f.bySize[e] = sized, less, true
+		}
+	}
+	f.g[e] = grid[at]
+	return own
 }
 
 // chosen returns the place of the temperature with the least loss over n outcomes, and the loss
@@ -179,6 +188,13 @@ func chosen(n int, each func(j int) *[len(grid)]float64) (at int, own []float64)
 		own[j] = each(j)[at]
 	}
 	return at, own
+}
+
+func sum(list []float64) (all float64) {
+	for _, v := range list {
+		all += v
+	}
+	return all
 }
 
 // charged returns the sum of the losses of an expert, and so many standard errors for how

@@ -59,8 +59,8 @@ type em struct {
 	rounds  []emRow // without a human's word
 	held    []emRow // outcomes of the window
 	plain   []float64
-	g       [2]float64 // temperatures of guesses, of O and of D
-	most    int        // options of a row
+	fit     *fit // whose temperatures of L4 and C are those of guesses, of O and of D
+	most    int  // options of a row
 }
 
 type emVoter struct {
@@ -87,6 +87,7 @@ type emState struct {
 // An emRow is a round: truth is -1 where no human has spoken.
 type emRow struct {
 	state, truth int
+	size         int // number of votes
 	classes      []int
 	votes        []emVote
 	guess        []float64
@@ -99,15 +100,16 @@ type emVote struct {
 
 // fitUnruled fits O and D to what the pool knows now.
 func (f *fit) fitUnruled(l *Ledger, m *pool) {
-	f.unruled, f.g[iO], f.g[iD], f.loss[iO], f.loss[iD] = nil, 0, 0, 0, 0
+	f.unruled, f.g[iO], f.g[iD], f.loss[iO], f.loss[iD], f.bySize[iO], f.bySize[iD] = nil, 0, 0, 0, 0, false, false
 	if !m.hasUnruled() {
 		return
 	}
 	x := newEM(l, m, f)
-	var each [2][][len(grid)]float64
+	var each, bySize [2][][len(grid)]float64
 	for e := range each {
-		each[e] = make([][len(grid)]float64, len(x.held))
+		each[e], bySize[e] = make([][len(grid)]float64, len(x.held)), make([][len(grid)]float64, len(x.held))
 	}
+	_, differ := m.sizes()
 	for fold := range min(emFolds, len(x.held)) {
 		x.hold(fold, -1)
 		x.run()
@@ -118,14 +120,17 @@ func (f *fit) fitUnruled(l *Ledger, m *pool) {
 				x.score(e, r, scores)
 				for i, g := range grid {
 					each[e][j][i] = logLoss(scores, g, int32(r.truth))
+					if differ {
+						bySize[e][j][i] = logLoss(scores, temperature(g, r.size, f.panel), int32(r.truth))
+					}
 				}
 			}
 		}
 		x.hold(fold, 1)
 	}
 	for e := range each {
-		at, own := chosen(len(x.held), func(j int) *[len(grid)]float64 { return &each[e][j] })
-		f.g[iO+e], f.loss[iO+e] = grid[at], charged(own, x.plain, unruledCharge)
+		own := f.cool(iO+e, len(x.held), func(j int) *[len(grid)]float64 { return &each[e][j] }, differ, func(j int) *[len(grid)]float64 { return &bySize[e][j] })
+		f.loss[iO+e] = charged(own, x.plain, unruledCharge)
 	}
 	x.run()
 	f.unruled = x.result(m.unruled.seen)
@@ -133,7 +138,7 @@ func (f *fit) fitUnruled(l *Ledger, m *pool) {
 
 // newEM prepares a fit: rounds, and what outcomes say of those who voted in them.
 func newEM(l *Ledger, m *pool, f *fit) *em {
-	x := &em{voterOf: map[unitKey]int{}, cellOf: map[[2]int]int{}, stateOf: map[string]int{}, g: [2]float64{f.g[iL4], f.g[iC]}}
+	x := &em{voterOf: map[unitKey]int{}, cellOf: map[[2]int]int{}, stateOf: map[string]int{}, fit: f}
 	b := &ballot{pool: m, bar: m.pairs.bar()}
 	for _, o := range m.window {
 		b.reopen(l, o)
@@ -190,7 +195,7 @@ func (x *em) fill(c *emCell, l *Ledger, m *pool) {
 
 // row makes a row of a ballot that was scored, whose options have these names.
 func (x *em) row(b *ballot, m *pool, state string, names []string, truth int) emRow {
-	r := emRow{state: x.state(m, state), truth: truth, guess: make([]float64, len(names))}
+	r := emRow{state: x.state(m, state), truth: truth, size: len(b.voters), guess: make([]float64, len(names))}
 	x.most = max(x.most, len(names))
 	for _, name := range names {
 		r.classes = append(r.classes, x.states[r.state].class(name))
@@ -313,7 +318,7 @@ func (x *em) guess(e int) {
 		r := &x.rounds[i]
 		s := scores[:len(r.classes)]
 		x.score(e, r, s)
-		softmax(r.guess, s, x.g[e])
+		softmax(r.guess, s, x.fit.at([2]int{iL4, iC}[e], r.size))
 	}
 }
 
