@@ -13,7 +13,8 @@ import (
 )
 
 // TestScriptPostgres runs the scripts in testdata/postgres, each with an empty database of its own: DATABASE_URL is its
-// address, PLAIN that without the password, and SECRET the password; "sql STATEMENT" runs a statement in it.
+// address, PLAIN that without the password, and SECRET the password; "sql STATEMENT" runs a statement in it. That of standby has
+// a server of its own with a standby, whose address is STANDBY: "follows" waits until that has what the server has.
 func TestScriptPostgres(t *testing.T) {
 	all, err := filepath.Glob("testdata/postgres/*.txtar")
 	if err != nil || len(all) == 0 {
@@ -25,7 +26,14 @@ func TestScriptPostgres(t *testing.T) {
 			continue // one command after the other: what these do at once is raced in package postgres
 		}
 		t.Run(name, func(t *testing.T) {
-			address := pgtest.Database(t)
+			var address, standby string
+			if name == "standby" {
+				server := pgtest.Start(t, false)
+				address = server.Database(t)
+				standby = server.Standby(t, false).Of(address)
+			} else {
+				address = pgtest.Database(t)
+			}
 			u, err := url.Parse(address)
 			if err != nil {
 				t.Fatal(err)
@@ -41,9 +49,23 @@ func TestScriptPostgres(t *testing.T) {
 				_, err = conn.Exec(t.Context(), strings.Join(args, " "))
 				ts.Check(err)
 			}
+			p.Cmds["follows"] = func(ts *testscript.TestScript, _ bool, _ []string) {
+				of, err := pgx.Connect(t.Context(), address)
+				ts.Check(err)
+				defer of.Close(t.Context())
+				var end string
+				ts.Check(of.QueryRow(t.Context(), `SELECT pg_current_wal_lsn()::text`).Scan(&end))
+				conn, err := pgx.Connect(t.Context(), standby)
+				ts.Check(err)
+				defer conn.Close(t.Context())
+				for there := false; !there; {
+					ts.Check(conn.QueryRow(t.Context(), `SELECT pg_last_wal_replay_lsn()>=$1::pg_lsn`, end).Scan(&there))
+				}
+			}
 			here := p.Setup
 			p.Setup = func(e *testscript.Env) error {
 				e.Setenv("DATABASE_URL", address)
+				e.Setenv("STANDBY", standby)
 				e.Setenv("PLAIN", u.String())
 				e.Setenv("SECRET", secret)
 				return here(e)

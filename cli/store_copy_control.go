@@ -46,7 +46,7 @@ func (p controlPlace) with(ctx context.Context, made bool, do func(remembering) 
 // open opens a place; nil if nothing is there, and it is not made.
 func (p controlPlace) open(ctx context.Context, made bool) (remembering, error) {
 	if p.address != "" {
-		c, err := postgres.OpenControl(ctx, p.address, postgres.Options{Existing: !made})
+		c, err := postgres.OpenControl(ctx, p.address, postgres.Options{Existing: !made, Standby: !made})
 		switch {
 		case errors.Is(err, postgres.ErrNone):
 			return nil, nil

@@ -21,6 +21,7 @@ import (
 // An address is where a store is.
 type address struct {
 	host, database, schema string
+	chosen                 bool              // it says itself which server will do (target_session_attrs)
 	plain                  bool              // events are stored as JSON
 	settings               map[string]string // that a connection begins with (settings.go)
 }
@@ -94,8 +95,8 @@ func parse(name string, t *tables) (a address, config *pgx.ConnConfig, err error
 	}
 	a.settings = takeSettings(config)
 	begin(config, a.settings)
-	if config.ValidateConnect == nil {
-		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	if a.chosen = config.ValidateConnect != nil; !a.chosen {
+		config.ValidateConnect = writable
 	}
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -52,13 +52,26 @@ func (d *database) open(ctx context.Context, t *tables) error {
 	err := d.connectAll(ctx, t)
 	if err != nil {
 		d.close()
-		return &OpenError{d.address.String(), d.translate(err)}
+		return d.unopened(err)
 	}
 	return nil
 }
 
+// unopened returns the error of opening.
+func (d *database) unopened(err error) *OpenError {
+	if reading, ok := readingErrorOf(err); ok {
+		return &OpenError{d.address.String(), reading}
+	}
+	return &OpenError{d.address.String(), d.translate(err)}
+}
+
 func (d *database) connectAll(ctx context.Context, t *tables) error {
-	if _, err := t.migrate(ctx, d.config, d.address, d.options); err != nil {
+	_, err := t.migrate(ctx, d.config, d.address, d.options)
+	if d.options.Standby && !d.address.chosen && onlyReads(err) {
+		d.config.ValidateConnect = nil // none can be written to, so any will do
+		_, err = t.migrate(ctx, d.config, d.address, d.options)
+	}
+	if err != nil {
 		return err
 	}
 	pool, err := pgxpool.ParseConfig("")

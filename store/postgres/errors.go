@@ -27,6 +27,9 @@ func (e *unreachableError) Error() string {
 
 // Advice says what to do about it.
 func (e *unreachableError) Advice() string {
+	if onlyReads(e.err) {
+		return (&readingError{e.err}).Advice()
+	}
 	return "check that the server runs and may be reached from here: psql with the same address; what was recorded before is there, if it does not say otherwise"
 }
 
@@ -66,7 +69,9 @@ func (d *database) translate(err error) error {
 			return fmt.Errorf("%w: %w", store.ErrReadOnly, &transfer.UnfinishedError{From: p.Detail})
 		}
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, &transfer.FrozenError{To: p.Detail})
-	case p.Code == readOnly || p.Code == "42501":
+	case p.Code == readOnly:
+		return &readingError{fmt.Errorf("%w (%w)", store.ErrReadOnly, p)}
+	case p.Code == "42501":
 		return fmt.Errorf("%w (%w)", store.ErrReadOnly, p)
 	case p.Code == "55P03" || p.Code == "57014" || p.Code == "53300" || p.Code == "40P01" || p.Code == "40001":
 		return fmt.Errorf("%w (%w)", session.ErrBusy, p)
@@ -111,12 +116,17 @@ func broken(err error) bool {
 		strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool") || errors.Is(err, context.DeadlineExceeded)
 }
 
-// reason returns the innermost cause of an error of a connection, which names no user: of several the first.
+// reason returns the innermost cause of an error of a connection, which names no user: of several the first, but that a server
+// has no TLS, where one may do without, is none.
 func reason(err error) error {
 	for {
 		inner := errors.Unwrap(err)
-		if list, ok := err.(interface{ Unwrap() []error }); ok && len(list.Unwrap()) > 0 {
-			inner = list.Unwrap()[0]
+		if several, ok := err.(interface{ Unwrap() []error }); ok && len(several.Unwrap()) > 0 {
+			list := several.Unwrap()
+			inner = list[0]
+			if len(list) > 1 && strings.HasSuffix(inner.Error(), "server refused TLS connection") {
+				inner = list[1]
+			}
 		}
 		if inner == nil {
 			return err

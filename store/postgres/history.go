@@ -103,6 +103,10 @@ func (f *follower) look() (place int64, ended bool, err error) {
 		return 0, false, err
 	}
 	x, err := one[string](ctx, f.s, `SELECT pg_current_xact_id()::text`)
+	if code(err) == readOnly { // no transaction begins at a standby, and none there knows of those of its server that have just begun
+		place, err = one[int64](ctx, f.s, `SELECT coalesce(max(place), 0) FROM log`)
+		return place, err == nil, err
+	}
 	for began, pause := time.Now(), fencePause; err == nil && !ended; pause = min(2*pause, 50*time.Millisecond) {
 		if ended, err = one[bool](ctx, f.s, `SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::text::xid8`, x); ended || time.Since(began) > fenceWait {
 			break

@@ -75,7 +75,7 @@ func Migrate(ctx context.Context, name string, o Options) (applied []string, err
 			applied = append(applied, strings.TrimPrefix(strings.TrimPrefix(t.dir+"/"+name, "migrations"), "/"))
 		}
 		if err != nil {
-			return applied, &OpenError{a.String(), (&database{address: a}).translate(err)}
+			return applied, (&database{address: a, config: config}).unopened(err)
 		}
 	}
 	return applied, nil
@@ -94,8 +94,12 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if err := fits(ctx, conn); err != nil {
+	standby, err := fits(ctx, conn)
+	switch {
+	case err != nil:
 		return nil, err
+	case standby && !o.Standby:
+		return nil, errStandby // the address says that one will do
 	}
 	files, err := fs.Sub(migrationFiles, t.dir)
 	if err != nil {
@@ -108,8 +112,10 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 	switch has, err := migrated(ctx, conn); {
 	case err != nil || !slices.ContainsFunc(names, func(name string) bool { return !has[number(name)] }):
 		return nil, err
-	case len(has) == 0 && o.Existing:
+	case len(has) == 0 && (o.Existing || standby):
 		return nil, ErrNone
+	case standby:
+		return nil, errBehind
 	}
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrating); err != nil { // it goes with the connection
 		return nil, err
@@ -206,28 +212,28 @@ func fillDrivers(ctx context.Context, tx *sql.Tx, told func(part string, done, o
 	return nil
 }
 
-// fits returns an error if what the server is, or what the store says, is not for this program.
-func fits(ctx context.Context, conn *pgx.Conn) error {
+// fits returns an error if what the server is, or what the store says, is not for this program, and whether it is a standby.
+func fits(ctx context.Context, conn *pgx.Conn) (standby bool, err error) {
 	var version int
 	var encoding string
-	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding')`).Scan(&version, &encoding); err != nil {
-		return err
+	if err := conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), pg_is_in_recovery()`).Scan(&version, &encoding, &standby); err != nil {
+		return standby, err
 	}
 	if version < oldest {
-		return fmt.Errorf("the server is Postgres %d, and must be %d or newer", version/10000, oldest/10000)
+		return standby, fmt.Errorf("the server is Postgres %d, and must be %d or newer", version/10000, oldest/10000)
 	}
 	if encoding != "UTF8" {
-		return fmt.Errorf("the database has the encoding %s, and must have UTF8: createdb -E UTF8 -T template0 NAME", encoding)
+		return standby, fmt.Errorf("the database has the encoding %s, and must have UTF8: createdb -E UTF8 -T template0 NAME", encoding)
 	}
 	var reader, writer int64
-	err := conn.QueryRow(ctx, `SELECT min_reader, min_writer FROM meta`).Scan(&reader, &writer)
+	err = conn.QueryRow(ctx, `SELECT min_reader, min_writer FROM meta`).Scan(&reader, &writer)
 	switch {
 	case undefined(err) || errors.Is(err, pgx.ErrNoRows):
-		return nil // nobody has made it yet
+		return standby, nil // nobody has made it yet
 	case err == nil && max(reader, writer) > format:
-		return &store.NewerError{Has: max(reader, writer), Knows: format}
+		return standby, &store.NewerError{Has: max(reader, writer), Knows: format}
 	}
-	return err
+	return standby, err
 }
 
 // migrated returns the numbers of the migrations that the store has; none if there is no store.

@@ -81,6 +81,10 @@ type Options struct {
 	Existing bool
 	// Copy opens also a store into which a copy of another one is not finished: see [Store.Copying].
 	Copy bool
+	// Standby takes a server that can only be read, such as a standby, where the address names none that can be
+	// written to; nothing may be written then. Who follows the log there is told what the server has, which may lack
+	// a record whose commit another one has overtaken. Without it such a server is an error of Open.
+	Standby bool
 	// TooOld is told once this program is too old for the store, since that is for newer versions only: within 10 s
 	// of that, with a [session.NewerError]. What was begun can still be ended, and then the process should end. It must
 	// neither block nor use the store; nil is told nothing.

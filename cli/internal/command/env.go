@@ -251,7 +251,7 @@ func (a *App) PostgresAddress() string {
 
 // OpenPostgres opens the store in a database of Postgres. Who starts sessions makes one if there is none.
 func (a *App) OpenPostgres(ctx context.Context, address string, does Access) (*postgres.Store, error) {
-	return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Migrating: a.Migrating(), Existing: does != Starts, TooOld: a.TooOld})
+	return postgres.Open(ctx, address, postgres.Options{Observe: a.Watch.Transaction, Migrating: a.Migrating(), Existing: does != Starts, Standby: does == Reads, TooOld: a.TooOld})
 }
 
 // TooOld ends the command since a store that it uses is for newer versions only. It does not block.

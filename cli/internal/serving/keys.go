@@ -62,7 +62,7 @@ func (k *keys) with(ctx context.Context, does command.Access, missing error, do 
 	case err != nil:
 		return err
 	case address != "":
-		c, err := postgres.OpenControl(ctx, address, postgres.Options{Existing: does != command.Starts})
+		c, err := postgres.OpenControl(ctx, address, postgres.Options{Existing: does != command.Starts, Standby: does == command.Reads})
 		if errors.Is(err, postgres.ErrNone) {
 			return missing
 		}
