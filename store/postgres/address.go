@@ -134,6 +134,9 @@ func (e *OpenError) Error() string {
 	if unreachable, ok := errors.AsType[*unreachableError](e.Err); ok {
 		return "store " + unreachable.Error() // which names it
 	}
+	if schema, ok := errors.AsType[*schemaError](e.Err); ok {
+		return "store " + schema.Error() // which does, too
+	}
 	return fmt.Sprintf("store %s: %v", e.Address, e.Err)
 }
 
@@ -156,7 +159,7 @@ func (e *OpenError) Advice() string {
 	case errors.As(e.Err, &p) && p.Code == "3D000":
 		return "make the database first: createdb NAME"
 	case errors.As(e.Err, &p) && p.Code == "42501":
-		return "grant the user what docs/postgres.md lists, or have dialai migrate run once by who owns the database"
+		return "grant the role what docs/postgres.md lists, or have dialai migrate run once by who owns the database"
 	}
 	return ""
 }

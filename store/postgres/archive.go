@@ -54,20 +54,23 @@ func archivable(ctx context.Context, q querier, o *store.ArchiveOptions) (a stor
 // store. Interrupted, it can be run again. The errors are those of [store.SQLite.Archive]; it takes the role that owns the tables.
 func (s *Store) Archive(ctx context.Context, o store.ArchiveOptions) (done store.Archived, err error) {
 	o.Fill()
-	unlock, err := s.archiving()
-	if err != nil {
-		return done, err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
 	conn, err := s.connection(ctx)
 	if err != nil {
 		return done, s.translate(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if err := readingBy(ctx, conn, func(tx pgx.Tx) error { return s.mayMove(ctx, tx) }); err != nil {
+		return done, s.translate(err)
+	}
+	unlock, err := s.archiving()
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	m := &archiving{s: s, conn: conn, o: &o, begins: map[int64]int64{}}
 	var all store.Archived
 	err = readingBy(ctx, conn, func(tx pgx.Tx) (err error) {
-		if err = mayMove(ctx, tx); err == nil {
+		if err = refused(ctx, tx); err == nil {
 			all, err = archivable(ctx, tx, &o)
 		}
 		return err

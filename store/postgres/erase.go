@@ -43,16 +43,19 @@ func (s *Store) Erasable(ctx context.Context, o store.EraseOptions) (done store.
 // Erase takes payloads out of ended sessions, while others read and write the store, and what servers remember of them. Interrupted, it
 // can be run again. The errors are those of [store.SQLite.Erase]; it takes the role that owns the tables.
 func (s *Store) Erase(ctx context.Context, o store.EraseOptions) (done store.Erased, err error) {
-	unlock, err := s.archiving()
-	if err != nil {
-		return done, err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
 	conn, err := s.connection(ctx)
 	if err != nil {
 		return done, s.translate(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if err := readingBy(ctx, conn, func(tx pgx.Tx) error { return s.mayMove(ctx, tx) }); err != nil { // who may not needs no lock
+		return done, s.translate(err)
+	}
+	unlock, err := s.archiving()
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	v, closed, err := (&erasing{Store: s, conn: conn}).with(ctx, &o, false)
 	if err != nil {
 		return done, err
@@ -104,7 +107,7 @@ func (e *erasing) Look(ctx context.Context, o *store.EraseOptions) (l erase.Look
 		err = e.seeing(ctx, func(e *erasing) (err error) { l, err = e.Look(ctx, o); return err })
 		return l, err
 	}
-	if err := mayMove(ctx, e.tx); err != nil {
+	if err := e.mayMove(ctx, e.tx); err != nil {
 		return l, err
 	}
 	query, what := `SELECT session_id::text FROM sessions WHERE session_id=$1`, any([16]byte(o.Session))
@@ -151,15 +154,26 @@ func texts(ctx context.Context, tx pgx.Tx, query string, args ...any) ([]string,
 }
 
 // mayMove returns why records may be neither erased nor archived: somebody has copied the store, or the role does not own it.
-func mayMove(ctx context.Context, tx pgx.Tx) error {
+func (s *Store) mayMove(ctx context.Context, tx pgx.Tx) error {
+	if err := s.owned(ctx, tx); err != nil {
+		return err
+	}
+	return refused(ctx, tx)
+}
+
+// owned returns an error unless the role owns the tables.
+func (s *Store) owned(ctx context.Context, tx pgx.Tx) error {
 	var owns bool
-	if err := tx.QueryRow(ctx, `SELECT pg_has_role(current_user, relowner, 'USAGE') FROM pg_class WHERE oid=to_regclass('log')`).Scan(&owns); err != nil {
+	var role, owner string
+	if err := tx.QueryRow(ctx, `SELECT pg_has_role(relowner, 'USAGE'), current_user::text, pg_get_userbyid(relowner)::text FROM pg_class WHERE oid=to_regclass('log')`).Scan(&owns, &role, &owner); err != nil {
 		return err
 	}
 	if !owns {
-		return &rightsError{fmt.Errorf("%w: the role does not own its tables", store.ErrReadOnly), "do it as the role that owns the tables, by which dialai migrate was run"}
+		e := notOwner("", role, owner)
+		e.at = s.address
+		return e
 	}
-	return refused(ctx, tx)
+	return nil
 }
 
 // Stored implements [erase.View].

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -61,6 +62,14 @@ func (d *database) translate(err error) error {
 		}
 		return err
 	}
+	if e := connectRefused(d.address, d.config, err); e != nil {
+		return e
+	}
+	if slices.Contains(ofSchema, p.Code) {
+		if e := d.refusedFor(p); e != nil {
+			return e
+		}
+	}
 	switch {
 	case p.Code == "53100" || p.Code == "53200":
 		return fmt.Errorf("%w (%w)", store.ErrFull, p)
@@ -90,6 +99,10 @@ func (d *database) translate(err error) error {
 // readOnly is the code of who may not be written to: a standby.
 const readOnly = "25006"
 
+// ofSchema are the codes that come of what a schema is: a right, a table or a column is missing, or one is there already that is
+// to be made.
+var ofSchema = []string{"42501", "42P01", "42703", "3F000", "42P07", "42701", "42710", "42883", "42804", "42809"}
+
 // frozen is the code of what refuses to write to a store that was copied, or is copied into.
 const frozen = "DI001"
 
@@ -105,7 +118,7 @@ func known(err error) bool {
 			return true
 		}
 	}
-	return false
+	return errors.As(err, new(*schemaError))
 }
 
 // broken reports whether an error is one of a connection and not of what was asked for.

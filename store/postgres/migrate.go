@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -109,13 +110,29 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 	if err != nil {
 		return nil, err
 	}
-	switch has, err := migrated(ctx, conn); {
-	case err != nil || !slices.ContainsFunc(names, func(name string) bool { return !has[number(name)] }):
+	has, err := migrated(ctx, conn)
+	whole := !slices.ContainsFunc(names, func(name string) bool { return !has[number(name)] })
+	if err != nil || whole && o.Standby { // who only reads reads what there is
 		return nil, err
+	}
+	is, err := inspect(ctx, conn, a) // before anything is said of it, or made
+	if err != nil {
+		return nil, err
+	}
+	switch e := cmp.Or(is.unusable(), is.tables()); {
+	case e != nil:
+		e.at = a
+		return nil, e
+	case whole:
+		return nil, nil
 	case len(has) == 0 && (o.Existing || standby):
 		return nil, ErrNone
 	case standby:
 		return nil, errBehind
+	}
+	if e := is.older(); e != nil {
+		e.at = a
+		return nil, e
 	}
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, migrating); err != nil { // it goes with the connection
 		return nil, err

@@ -20,6 +20,9 @@ func (s *Store) Rebuild(ctx context.Context, programs *session.Programs, told fu
 	if told == nil {
 		told = func(string, int64, int64) {}
 	}
+	if err := s.reading(ctx, func(tx pgx.Tx) error { return s.owned(ctx, tx) }); err != nil {
+		return store.Report{}, err
+	}
 	report, err := s.Verify(ctx, programs, func(done, of int64) { told("verifying", done, of) })
 	if d := report.Difference; err != nil || d != nil && (d.InLog || d.Kind == inArchived || d.Kind == inNewer) {
 		return report, err
