@@ -115,7 +115,7 @@ func (a *app) archive(ctx context.Context, s archiver, o store.ArchiveOptions, d
 	}
 	switch {
 	case errors.Is(err, store.ErrArchiving):
-		return command.Hinted(err, "wait until it is done")
+		return untilArchived(err)
 	case errors.Is(err, store.ErrNoArchive):
 		return command.Hinted(err, "name a new file with --to, or one that was archived to before")
 	case errors.Is(err, store.ErrSame):
@@ -140,4 +140,12 @@ func (a *app) archive(ctx context.Context, s archiver, o store.ArchiveOptions, d
 		_, err = fmt.Fprintf(a.Out, "Left where they are: %s with the newest records, or changed meanwhile\n", render.Plural(int(done.Kept), "session"))
 	}
 	return err
+}
+
+// untilArchived says what to do while another process archives or erases.
+func untilArchived(err error) error {
+	if errors.As(err, new(interface{ Advice() string })) { // it knows who, and until when
+		return err
+	}
+	return command.Hinted(err, "wait until it is done")
 }

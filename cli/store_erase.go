@@ -122,7 +122,7 @@ func (a *app) erase(ctx context.Context, s eraser, o store.EraseOptions, dry boo
 	case live:
 		return command.Hinted(err, "cancel it, or wait until it has ended")
 	case errors.Is(err, store.ErrArchiving):
-		return command.Hinted(err, "wait until it is done")
+		return untilArchived(err)
 	case errors.Is(err, store.ErrStillRead):
 		return command.Hinted(err, "run the command again, when no other has the store open, or a transaction, if need be")
 	case errors.Is(err, store.ErrEraseArchive):

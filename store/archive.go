@@ -187,6 +187,9 @@ func copySessions(ctx context.Context, conn *sql.Conn, rows string) error {
 			return ErrNoArchive
 		}
 	}
+	if err := beginArchiving(ctx, conn); err != nil {
+		return err
+	}
 	for _, query := range []string{
 		`INSERT INTO machines (machine_name) SELECT machine_name FROM live.machines WHERE id IN (SELECT machine FROM live.sessions WHERE id IN ` + chosen + `)
 			ORDER BY id ON CONFLICT DO NOTHING`,

@@ -92,6 +92,9 @@ func (f *ArchiveFile) Path() string { return f.s.path }
 func (f *ArchiveFile) Add(ctx context.Context, definitions, records, agents []transfer.Row) error {
 	err := f.s.out.do(&job{ctx: ctx, alone: func(ctx context.Context, conn *sql.Conn) error {
 		return inTransaction(ctx, conn, func() error {
+			if err := beginArchiving(ctx, conn); err != nil {
+				return err
+			}
 			a := &adding{ctx: ctx, conn: conn, prepared: map[string]*sql.Stmt{}}
 			defer a.close()
 			if err := continues(ctx, conn, "log", records); err != nil {
@@ -122,6 +125,12 @@ func (f *ArchiveFile) Add(ctx context.Context, definitions, records, agents []tr
 		})
 	}})
 	return f.refused(err)
+}
+
+// beginArchiving says in an archive that what follows from its logs is not written yet. That is taken back when it is.
+func beginArchiving(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, `INSERT OR REPLACE INTO secrets (name, value) VALUES (?, x'01')`, secretBegun)
+	return err
 }
 
 // refused says which file is no archive of the store.

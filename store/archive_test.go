@@ -149,12 +149,16 @@ func (a *aStore) logs(paths ...string) (texts map[specialist.SessionID]string, i
 // whole fails unless a file verifies.
 func (a *aStore) whole(path string) {
 	a.Helper()
-	a.at(path, func(_ *runner.Runner, s *store.SQLite) {
-		report, err := s.Verify(a.ctx, session.NewPrograms())
-		if err != nil || report.Difference != nil {
-			a.Errorf("%s: %v %v", path, err, report.Difference)
-		}
-	})
+	if err := a.verified(path); err != nil {
+		a.Errorf("%s: %v", path, err)
+	}
+}
+
+// verified returns what is wrong with a file.
+func (a *aStore) verified(path string) (err error) {
+	a.Helper()
+	a.at(path, func(_ *runner.Runner, s *store.SQLite) { err = whole(s.Verify(a.ctx, session.NewPrograms())) })
+	return err
 }
 
 // kept is what a store keeps of what was taught.
@@ -268,6 +272,11 @@ func TestArchiveInterrupted(t *testing.T) {
 			}
 		})
 		a.whole(a.path)
+		if begun := at == "copying" || at == "copied"; at != "" {
+			if err := a.verified(to); begun != (err != nil) || begun && !strings.HasPrefix(err.Error(), "sessions: archiving to this file was interrupted, and dialai store archive finishes it") {
+				t.Errorf("interrupted at %s %d: to verify the archive = %v", at, n, err)
+			}
+		}
 		for range 2 {
 			after, _ := a.logs(a.path, to)
 			for id, text := range before {

@@ -367,6 +367,10 @@ const secretSum = "store.sha256"
 // secretLive is the name of the row of an archive that says of which store it is.
 const secretLive = "archive.of"
 
+// secretBegun is the name of the row of an archive to which records were copied from which nothing was made to follow yet: archiving
+// goes on, or was interrupted.
+const secretBegun = "archive.begun"
+
 // secretEpoch is the name of the row of a store that was restored, by which its places are told from
 // those that it had before.
 const secretEpoch = "epoch"

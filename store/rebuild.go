@@ -225,7 +225,7 @@ func (b *rebuild) copyTables() {
 	if b.o.Repack {
 		b.repack()
 	}
-	b.exec(`INSERT INTO fresh.secrets (name, value) SELECT name, value FROM main.secrets`)
+	b.exec(`INSERT INTO fresh.secrets (name, value) SELECT name, value FROM main.secrets WHERE name<>?`, secretBegun) // what follows is written
 	b.exec(`INSERT INTO fresh.gaps (place, last) ` + emptyPlaces(logPlaces))
 	b.exec(`INSERT INTO fresh.archived_records SELECT * FROM main.archived_records`)
 	b.exec(`INSERT INTO fresh.archived SELECT * FROM main.archived`)

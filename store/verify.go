@@ -191,6 +191,7 @@ type audit struct {
 	progress func(done, of int64)
 	report   Report
 	found    map[Kind]*Difference // the first of each
+	begun    bool                 // sessions were archived to it, which was interrupted before what follows from them was written
 
 	definitions map[string]storedDefinition // by digest
 	machines    map[int64]string            // names as they should be
@@ -232,6 +233,9 @@ func (a *audit) everything(ctx context.Context) error {
 
 // contents checks what is in the tables.
 func (a *audit) contents(ctx context.Context) error {
+	if a.q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM secrets WHERE name=?)`, secretBegun).Scan(&a.begun) != nil {
+		a.begun = false // what cannot be read is found below
+	}
 	for _, check := range slices.Concat(a.sources(), a.following(), a.side()) {
 		if err := a.run(check.kind, check.of, func() error { return check.do(ctx) }); err != nil {
 			return err
@@ -281,6 +285,9 @@ func (a *audit) damaged() bool {
 // conclude writes what was found into the report.
 func (a *audit) conclude() {
 	var all []*Difference
+	if d := a.found[inRows]; d != nil && a.begun {
+		d.Stream, d.Seq, d.What = "sessions", 0, "archiving to this file was interrupted, and dialai store archive finishes it when it is run again with the same --to"
+	}
 	for _, d := range a.found {
 		d.Repaired = d.Kind.derived() && !a.damaged()
 		all = append(all, d)

@@ -297,6 +297,9 @@ func (a *audit) checkGaps(ctx context.Context) error {
 	var place, last int64
 	return each(scan(a.q.QueryContext(ctx, `SELECT e.place, e.last FROM (`+emptyPlaces(logPlaces)+`) e LEFT JOIN gaps g ON g.place=e.place AND g.last=e.last
 		WHERE g.place IS NULL`)).into(&place, &last), func() error {
+		if a.begun {
+			return differs(inRows, "gaps", "that the places %d to %d are elsewhere is not written", place, last)
+		}
 		return differs(inLog, "log", "the places %d to %d hold no record any more: a session or the end of one was removed", place, last)
 	})
 }

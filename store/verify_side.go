@@ -32,6 +32,7 @@ func (a *audit) checkSecret(ctx context.Context) error {
 	}
 	delete(values, secretEpoch) // any will do
 	delete(values, secretLive)
+	delete(values, secretBegun)
 	if sum := sha256.Sum256([]byte(values["store"])); len(values) != 2 || values[secretSum] != string(sum[:]) {
 		return differs(inSecret, "secrets", "the secret that audits are drawn by is not the one that the store was made with")
 	}

@@ -1,8 +1,11 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/internal/pgtest"
@@ -151,4 +154,64 @@ func TestArchiveRewritesPartitions(t *testing.T) {
 	if err := whole(s.Verify(t.Context(), session.NewPrograms(), nil)); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestArchiveInterrupted: an archive that was interrupted before it was verified says that archiving it again finishes; whoever
+// archives meanwhile is told who does and until when that counts, and goes on once nobody does.
+func TestArchiveInterrupted(t *testing.T) {
+	address, to := pgtest.Database(t), filepath.Join(t.TempDir(), "old.db")
+	s, other := open(t, address, postgres.Options{}), open(t, address, postgres.Options{})
+	r, err := runner.New(runner.Config{Store: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for range 3 {
+		started, err := r.Start(t.Context(), parse(t), runner.StartOptions{})
+		if err == nil {
+			_, err = r.Stop(t.Context(), started.ID, runner.Stopping{Actor: session.LocalActor("ann"), Note: "enough"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	interrupted := errors.New("interrupted")
+	o := store.ArchiveOptions{Before: 1 << 60, To: to, Statuses: []session.Status{session.Stopped}, Programs: session.NewPrograms()}
+	first := o
+	first.After = func(step string) error {
+		if step != "copied" {
+			return nil
+		}
+		_, err := other.Archive(t.Context(), o)
+		var advised interface{ Advice() string }
+		if !errors.Is(err, store.ErrArchiving) || !strings.Contains(err.Error(), fmt.Sprintf("another process archives the store, or erases in it (%s, process %d)", hostname(t), os.Getpid())) ||
+			!errors.As(err, &advised) || !strings.Contains(advised.Advice(), "if it was killed, or cut off from the database, it counts as dead in 30s, and to run this again finishes what it began") {
+			t.Errorf("to archive meanwhile = %v (%v)", err, advised)
+		}
+		return interrupted
+	}
+	if _, err := s.Archive(t.Context(), first); !errors.Is(err, interrupted) {
+		t.Fatalf("archived: %v", err)
+	}
+	proven(t, s)
+	none := func(session.Store) {}
+	if err := archiveFile(t, to, true, none); err == nil || !strings.Contains(err.Error(), "archiving to this file was interrupted, and dialai store archive finishes it") {
+		t.Errorf("to verify the archive = %v", err)
+	}
+	if done, err := other.Archive(t.Context(), o); err != nil || done.Sessions != 2 {
+		t.Errorf("archived again: %+v, %v", done, err)
+	}
+	if err := archiveFile(t, to, true, none); err != nil {
+		t.Error(err)
+	}
+	proven(t, other)
+}
+
+func hostname(t testing.TB) string {
+	t.Helper()
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }

@@ -69,9 +69,40 @@ func (s *Store) archiving() (unlock func() error, err error) {
 	lock := newLock(&s.database, "archiving")
 	held, err := lock.TryLock()
 	if err == nil && !held {
-		err = store.ErrArchiving
+		if err = s.archivedBy(s.closing); err == nil { // whoever held it has just given it back
+			err = store.ErrArchiving
+		}
 	}
 	return lock.Unlock, err
+}
+
+// archivedBy returns who archives or erases, nil if nobody does.
+func (s *Store) archivedBy(ctx context.Context) error {
+	list, err := query(ctx, s, func(row pgx.CollectableRow) (e heldError, err error) {
+		var left float64
+		err = row.Scan(&e.by, &left)
+		e.left = time.Duration(left*float64(time.Second)).Truncate(time.Second) + time.Second
+		return e, err
+	}, `SELECT o.about, extract(epoch FROM o.until-now())::float8 FROM locks l JOIN owners o ON o.name=l.owner WHERE l.name='archiving' AND o.until>now()`)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	return &list[0]
+}
+
+// A heldError says which process archives a store, or erases in it.
+type heldError struct {
+	by   string
+	left time.Duration // after which it counts as dead, unless it is heard of
+}
+
+func (e *heldError) Error() string { return store.ErrArchiving.Error() + " (" + e.by + ")" }
+
+func (e *heldError) Is(target error) bool { return target == store.ErrArchiving }
+
+// Advice says what to do about it.
+func (e *heldError) Advice() string {
+	return fmt.Sprintf("wait until it is done; if it was killed, or cut off from the database, it counts as dead in %s, and to run this again finishes what it began", e.left)
 }
 
 // reading has do read the store as it is at one moment, for as long as it takes.
