@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -97,6 +98,7 @@ type archiver interface {
 
 func (a *app) archive(ctx context.Context, s archiver, o store.ArchiveOptions, dry bool) (err error) {
 	var done store.Archived
+	var opening *store.OpenError
 	if dry {
 		done, err = s.Archivable(ctx, o)
 	} else {
@@ -116,10 +118,10 @@ func (a *app) archive(ctx context.Context, s archiver, o store.ArchiveOptions, d
 	switch {
 	case errors.Is(err, store.ErrArchiving):
 		return untilArchived(err)
-	case errors.Is(err, store.ErrNoArchive):
-		return command.Hinted(err, "name a new file with --to, or one that was archived to before")
 	case errors.Is(err, store.ErrSame):
 		return command.Hinted(err, "name another file with --to")
+	case errors.As(err, &opening) && opening.Path == o.To && !errors.Is(err, store.ErrFull):
+		return command.Hinted(err, "name a new file with --to, in a folder that is there, or one that was archived to before")
 	case err != nil:
 		return err
 	case a.Flags.JSON:
@@ -129,17 +131,31 @@ func (a *app) archive(ctx context.Context, s archiver, o store.ArchiveOptions, d
 	}
 	what := fmt.Sprintf("%s with %s (%d bytes)", render.Plural(int(done.Sessions), "session"), render.Plural(int(done.Records), "record"), done.Bytes)
 	switch {
+	case done.Sessions == 0 && done.Kept == 0:
+		_, err = fmt.Fprintf(a.Out, "Nothing is old enough: no session that is %s has last changed before %s\n", statuses(o.Statuses), o.Before)
+	case done.Sessions == 0:
+		_, err = fmt.Fprintln(a.Out, "Nothing can be moved")
 	case dry:
 		_, err = fmt.Fprintf(a.Out, "It would move %s\n", what)
-	case done.Sessions == 0:
-		_, err = fmt.Fprintln(a.Out, "Nothing is old enough")
 	default:
 		_, err = fmt.Fprintf(a.Out, "Moved %s to %s\n", what, done.Archive)
 	}
 	if err == nil && done.Kept > 0 {
 		_, err = fmt.Fprintf(a.Out, "Left where they are: %s with the newest records, or changed meanwhile\n", render.Plural(int(done.Kept), "session"))
 	}
+	if err == nil && o.Compact && !dry {
+		_, err = fmt.Fprintln(a.Out, "The room that was free in the store is given back to the disk")
+	}
 	return err
+}
+
+// statuses names some of them, as in "completed or failed".
+func statuses(list []session.Status) string {
+	var names []string
+	for _, s := range list {
+		names = append(names, s.String())
+	}
+	return strings.Join(names, " or ")
 }
 
 // untilArchived says what to do while another process archives or erases.

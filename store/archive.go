@@ -36,10 +36,43 @@ var ErrArchiving = erase.ErrArchiving
 // records than it at the same places: the store was set back to a backup since.
 var ErrNoArchive = archive.ErrNone
 
-// Archivable returns what [SQLite.Archive] would move, and moves nothing.
+// Archivable returns what [SQLite.Archive] would move, and moves nothing. The errors are those of that.
 func (s *SQLite) Archivable(ctx context.Context, o ArchiveOptions) (a Archived, err error) {
 	o.Fill()
-	where, args := archivable(&o)
+	if err := s.mayArchive(ctx, &o); err != nil {
+		return a, err
+	}
+	secret, err := s.Secret(ctx)
+	if err == nil && o.To != "" {
+		err = fitsArchive(ctx, o.To, ofFile, secret)
+	}
+	if err != nil {
+		return a, err
+	}
+	return s.archivable(ctx, &o)
+}
+
+// mayArchive returns an error if there is no machine as the options name, or if they name the store itself.
+func (s *SQLite) mayArchive(ctx context.Context, o *ArchiveOptions) error {
+	if there, err := os.Stat(o.To); err == nil {
+		if live, err := os.Stat(s.path); err == nil && os.SameFile(there, live) {
+			return &OpenError{o.To, ErrSame}
+		}
+	}
+	known := o.MachineName == ""
+	if !known {
+		if err := s.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM machines WHERE machine_name=?)`, o.MachineName).Scan(&known); err != nil {
+			return translate(err)
+		}
+	}
+	if !known {
+		return &session.NotFoundError{What: "Machine", ID: o.MachineName}
+	}
+	return nil
+}
+
+func (s *SQLite) archivable(ctx context.Context, o *ArchiveOptions) (a Archived, err error) {
+	where, args := archivable(o)
 	err = s.read.QueryRowContext(ctx, `WITH old AS (SELECT s.id FROM sessions s WHERE `+where+`), kept AS (`+newest+`)
 		SELECT count(DISTINCT o.id), count(l.id), coalesce(sum(length(l.events)), 0), (SELECT count(*) FROM old WHERE id IN kept)
 		FROM old o JOIN log l ON l.session=o.id WHERE o.id NOT IN kept`, args...).Scan(&a.Sessions, &a.Records, &a.Bytes, &a.Kept)
@@ -64,11 +97,14 @@ func archivable(o *ArchiveOptions) (condition string, args []any) {
 }
 
 // Archive moves the logs of sessions that have ended to another file, while others read and write the
-// store. Interrupted, it can be run again. It returns [ErrNoArchive] for a file that is no archive of this store,
-// [ErrArchiving] if another process does the same, and [session.CorruptError] if the archive does not verify; nothing is deleted
+// store. Interrupted, it can be run again. It returns [ErrNoArchive] for a file that is no archive of this store, an [OpenError] for
+// one in a folder that does not exist, a [session.NotFoundError] for the name of no machine, [ErrArchiving] if another process does the same, and [session.CorruptError] if the archive does not verify; nothing is deleted
 // then.
 func (s *SQLite) Archive(ctx context.Context, o ArchiveOptions) (done Archived, err error) {
 	o.Fill()
+	if err := s.mayArchive(ctx, &o); err != nil {
+		return done, err
+	}
 	lock, err := s.lock("archiving")
 	if err != nil {
 		return done, err
@@ -83,7 +119,7 @@ func (s *SQLite) Archive(ctx context.Context, o ArchiveOptions) (done Archived, 
 	if err := s.reader().frozen(ctx); err != nil {
 		return done, err
 	}
-	all, err := s.Archivable(ctx, o)
+	all, err := s.archivable(ctx, &o)
 	switch {
 	case err != nil:
 		return done, err
@@ -110,11 +146,6 @@ func (s *SQLite) Archive(ctx context.Context, o ArchiveOptions) (done Archived, 
 
 // openArchive opens the file that sessions are archived to.
 func (s *SQLite) openArchive(ctx context.Context, path string) (*ArchiveFile, error) {
-	if there, err := os.Stat(path); err == nil {
-		if live, err := os.Stat(s.path); err == nil && os.SameFile(there, live) {
-			return nil, &OpenError{path, ErrSame}
-		}
-	}
 	secret, err := s.Secret(ctx)
 	if err != nil {
 		return nil, err
@@ -218,7 +249,7 @@ func (m *moving) Count(ctx context.Context, machineName string) error {
 }
 
 // Left implements [archive.Store].
-func (m *moving) Left(ctx context.Context) (Archived, error) { return m.live.Archivable(ctx, *m.o) }
+func (m *moving) Left(ctx context.Context) (Archived, error) { return m.live.archivable(ctx, m.o) }
 
 // Delete implements [archive.Store].
 func (m *moving) Delete(ctx context.Context, rows []int64, done Archived) (Archived, error) {

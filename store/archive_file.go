@@ -6,8 +6,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/dialai/dialai/internal/stats"
@@ -39,9 +42,12 @@ func OpenArchiveFile(ctx context.Context, path string, secret []byte) (*ArchiveF
 
 func openArchive(ctx context.Context, path, of string, secret []byte) (*ArchiveFile, error) {
 	sum := sha256.Sum256(append([]byte(of), secret...))
+	if folder, err := os.Stat(filepath.Dir(path)); err != nil || !folder.IsDir() {
+		return nil, &OpenError{path, fmt.Errorf("there is no folder %s", filepath.Dir(path))}
+	}
 	a, err := OpenSQLite(ctx, path, SQLiteOptions{})
 	if err != nil {
-		return nil, err
+		return nil, otherFile(path, err)
 	}
 	var has []byte
 	var sessions int64
@@ -59,6 +65,41 @@ func openArchive(ctx context.Context, path, of string, secret []byte) (*ArchiveF
 		return nil, errors.Join(translate(err), a.Close())
 	}
 	return &ArchiveFile{s: a}, nil
+}
+
+// fitsArchive returns the error of archiving to a file that is there and is no archive, or whose folder is not there. It changes nothing.
+func fitsArchive(ctx context.Context, path, of string, secret []byte) error {
+	if is, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && is.Size() == 0 {
+		if folder, err := os.Stat(filepath.Dir(path)); err != nil || !folder.IsDir() {
+			return &OpenError{path, fmt.Errorf("there is no folder %s", filepath.Dir(path))}
+		}
+		return nil
+	}
+	f, err := existingArchive(ctx, path, of, secret, true)
+	if err != nil {
+		return otherFile(path, err)
+	}
+	return f.Close()
+}
+
+// FitsArchive is fitsArchive of a database, which has that secret.
+func FitsArchive(ctx context.Context, path string, secret []byte) error {
+	return fitsArchive(ctx, path, ofDatabase, secret)
+}
+
+// An otherFileError says that a file is no archive, since it is no store.
+type otherFileError struct{}
+
+func (otherFileError) Error() string { return "it is no archive, but a file of another kind" }
+
+func (otherFileError) Is(target error) bool { return target == ErrNoArchive }
+
+// otherFile returns the error of opening an archive: that a file is no database is no damage of it.
+func otherFile(path string, err error) error {
+	if errors.Is(err, errForeign) || errors.Is(err, errNoDatabase) {
+		return &OpenError{path, otherFileError{}}
+	}
+	return err
 }
 
 // existingArchive opens an archive that is there.

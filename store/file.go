@@ -355,7 +355,8 @@ var (
 	// and what is needed to read that cannot be written beside it.
 	ErrUnreadLog = errors.New("what is in its write-ahead log cannot be read without that")
 
-	errForeign = errors.New("it is a SQLite database of another program")
+	errForeign    = errors.New("it is a SQLite database of another program")
+	errNoDatabase = &session.CorruptError{What: "the file", Problem: "it is not a SQLite database"}
 )
 
 // translate gives the errors of SQLite the names that callers know.
@@ -377,7 +378,7 @@ func translate(err error) error {
 	case sqlitelib.SQLITE_IOERR:
 		return fmt.Errorf("the disk failed: what was said to be stored is, run the command again, and dialai store verify if it goes on (%w)", err)
 	case sqlitelib.SQLITE_NOTADB:
-		return &session.CorruptError{What: "the file", Problem: "it is not a SQLite database"}
+		return errNoDatabase
 	case sqlitelib.SQLITE_CORRUPT:
 		return &session.CorruptError{What: "the file", Problem: err.Error()}
 	}

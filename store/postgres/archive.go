@@ -1,12 +1,14 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dialai/dialai/internal/stats"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/store/internal/archive"
 	"github.com/dialai/dialai/store/internal/transfer"
@@ -19,14 +21,35 @@ import (
 //
 // Then partitions of the log give their room back (partition_tidy.go).
 
-// Archivable returns what [Store.Archive] would move, and moves nothing.
+// Archivable returns what [Store.Archive] would move, and moves nothing. The errors are those of that.
 func (s *Store) Archivable(ctx context.Context, o store.ArchiveOptions) (a store.Archived, err error) {
 	o.Fill()
-	err = s.reading(ctx, func(tx pgx.Tx) error {
-		a, err = archivable(ctx, tx, &o)
+	secret, err := s.Secret(ctx)
+	if err == nil && o.To != "" {
+		err = store.FitsArchive(ctx, o.To, secret)
+	}
+	if err != nil {
+		return a, err
+	}
+	err = s.reading(ctx, func(tx pgx.Tx) (err error) {
+		if err = knows(ctx, tx, o.MachineName); err == nil {
+			a, err = archivable(ctx, tx, &o)
+		}
 		return err
 	})
 	return a, err
+}
+
+// knows returns an error if there is no machine of a name; "" is any.
+func knows(ctx context.Context, q querier, machineName string) (err error) {
+	known := machineName == ""
+	if !known {
+		err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM machines WHERE machine_name=$1)`, machineName).Scan(&known)
+	}
+	if err == nil && !known {
+		err = &session.NotFoundError{What: "Machine", ID: machineName}
+	}
+	return err
 }
 
 // toArchive are the sessions that are to be archived, the newest apart: it ended before $1, is of the machine $2 and has one of the
@@ -70,7 +93,7 @@ func (s *Store) Archive(ctx context.Context, o store.ArchiveOptions) (done store
 	m := &archiving{s: s, conn: conn, o: &o, begins: map[int64]int64{}}
 	var all store.Archived
 	err = readingBy(ctx, conn, func(tx pgx.Tx) (err error) {
-		if err = refused(ctx, tx); err == nil {
+		if err = cmp.Or(refused(ctx, tx), knows(ctx, tx, o.MachineName)); err == nil {
 			all, err = archivable(ctx, tx, &o)
 		}
 		return err
