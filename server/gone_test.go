@@ -49,6 +49,29 @@ func TestReadsOfAStoreThatIsGone(t *testing.T) {
 	}
 }
 
+// A droppedError is that of a store in a database that was dropped.
+type droppedError struct{}
+
+func (droppedError) Error() string        { return "postgres://db.example/secret is gone" }
+func (droppedError) Is(target error) bool { return target == store.ErrReplaced }
+func (droppedError) Public() string       { return "the database of the store was dropped" }
+
+// A droppedStore is one whose database was dropped.
+type droppedStore struct{ session.Store }
+
+func (s *droppedStore) Load(context.Context, *session.Programs, specialist.SessionID) (*session.Session, error) {
+	return nil, droppedError{}
+}
+
+// TestDroppedDatabase: that a database is gone is said without where it was, and with what is true of one.
+func TestDroppedDatabase(t *testing.T) {
+	d := newDesk(t, deskOptions{store: &droppedStore{store.NewMemory()}, drives: true})
+	r := d.want(503, "GET", "/v1/sessions/00000000-0000-4000-8000-000000000000", "")
+	if text := string(r.body); r.code() != "store_gone" || !strings.Contains(text, "the database of the store was dropped") || !strings.Contains(text, "restore it: the server goes on then") || strings.Contains(text, "db.example") {
+		t.Errorf("it is said as %s", text)
+	}
+}
+
 // TestArchived: whoever may see a session is told that it was archived, and not where on the computer; to others
 // it is one that never was.
 func TestArchived(t *testing.T) {

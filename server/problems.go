@@ -71,7 +71,7 @@ func (s *Server) problem(ctx context.Context, err error) *api.Error {
 			p, err = problemOf(gone), fmt.Errorf("%w: %w", gone, err)
 		}
 	}
-	if p.Status == http.StatusInternalServerError || p.Code == "store_gone" {
+	if p.Status == http.StatusInternalServerError || slices.Contains([]string{"store_gone", "store_full", "store_read_only"}, p.Code) {
 		s.config.Log.Error("fault", "id", requestID(ctx), "error", packs.Redact(err.Error()))
 	}
 	return p
@@ -97,14 +97,23 @@ func problemOf(err error) *api.Error {
 	if at, ok := errors.AsType[*session.ArchivedError](err); ok { // where is nobody's business
 		return &api.Error{Status: http.StatusNotFound, Code: "not_found", Detail: "Session " + at.ID + " was archived", Hint: "its log is in another store: ask whoever runs the server", ExitCode: 1}
 	}
-	if errors.Is(err, store.ErrReplaced) { // where it was is nobody's business
-		return &api.Error{Status: http.StatusServiceUnavailable, Code: "store_gone", Detail: store.ErrReplaced.Error(), Hint: "put it back, and start the server again", ExitCode: 1}
+	var public interface{ Public() string } // where the store is is nobody's business
+	errors.As(err, &public)
+	if errors.Is(err, store.ErrReplaced) {
+		p := &api.Error{Status: http.StatusServiceUnavailable, Code: "store_gone", Detail: store.ErrReplaced.Error(), Hint: "put it back, and start the server again", ExitCode: 1}
+		if public != nil { // a database
+			p.Detail, p.Hint = public.Public(), "restore it: the server goes on then"
+		}
+		return p
 	}
 	for _, k := range kinds {
 		if !errors.Is(err, k.err) {
 			continue
 		}
 		p := &api.Error{Status: k.status, Code: k.code, Detail: packs.Redact(err.Error()), ExitCode: k.exit, Retryable: k.retryable}
+		if public != nil {
+			p.Detail = public.Public()
+		}
 		if said, ok := errors.AsType[*runner.Error](err); ok {
 			p.Code, p.Hint = cmp.Or(k.code, said.Code), packs.Redact(said.Hint)
 			for _, d := range said.Details {
@@ -326,7 +335,7 @@ var explained = map[string]string{
 	"store_busy":             "Another process holds the store, or its server cannot be reached. Try again.",
 	"store_full":             "The disk of the store is full. Nothing was changed.",
 	"store_read_only":        "The store cannot be written.",
-	"store_gone":             "The file of the store was removed or replaced while the server ran. Nothing was changed: put it back, and start the server again.",
+	"store_gone":             "The store was removed or replaced while the server ran. Nothing was changed: put its file back, and start the server again, or restore its database.",
 	"newer_version":          "A newer version of dialai has written to this session. Ask a server of that version. Other sessions go on.",
 	"store_damaged":          "What is stored of this contradicts itself. Other sessions go on.",
 	"internal":               "A fault of the server. Its log has it under the request's id.",

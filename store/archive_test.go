@@ -177,7 +177,7 @@ func (a *aStore) kept() string {
 // is verified and rebuilt as before; their ids and places stay taken.
 func TestArchive(t *testing.T) {
 	a, _ := ended(t)
-	to := filepath.Join(t.TempDir(), "old", "archive.db")
+	to := filepath.Join(t.TempDir(), "archive.db")
 	before, _ := a.logs(a.path)
 	taught := a.kept()
 	if strings.Count(taught, "\n") < 10 {

@@ -36,6 +36,7 @@ type committer struct {
 	observe func(commits int, took time.Duration, err error) // nil is told nothing
 	refuses func(ctx context.Context) error                  // why nothing may be written now; nil if that is never so
 
+	path  string // of the file; "" if it is only read
 	watch watch
 	wrote bool  // something was committed
 	gone  error // what watch found; nothing is committed any more
@@ -74,7 +75,7 @@ func newCommitter(ctx context.Context, db *sql.DB, path string, observe func(int
 		return nil, err
 	}
 	if path != "" {
-		c.watch = watchFiles(path)
+		c.path, c.watch = path, watchFiles(path)
 	}
 	return c, nil
 }
@@ -113,6 +114,9 @@ func (c *committer) do(j *job) error {
 	}
 	if err := c.queue.Do(j); err != nil {
 		return err
+	}
+	if errors.Is(j.err, ErrFull) && c.path != "" && !errors.As(j.err, new(*fullError)) {
+		return &fullError{c.path, j.err}
 	}
 	return j.err
 }

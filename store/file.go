@@ -30,6 +30,19 @@ import (
 // ours is refused. A file that may only be read is opened without locks if its lock file
 // cannot be made, but never beside a write-ahead log, whose content would be missing.
 //
+// A fullError says which file there was no room for.
+type fullError struct {
+	path string
+	err  error
+}
+
+func (e *fullError) Error() string { return fmt.Sprintf("%v, for %s", e.err, e.path) }
+
+func (e *fullError) Unwrap() error { return e.err }
+
+// Public says it to whoever need not know where the store is.
+func (e *fullError) Public() string { return ErrFull.Error() }
+
 // translate gives the errors of SQLite the names by which callers tell them apart.
 
 // A file is what all that is kept in SQLite has in common.
@@ -139,7 +152,8 @@ func resolved(path string) string {
 
 // makeFile makes an empty file that only its owner can read, and the directories
 // above it. SQLite would let everybody read it, and gives the files beside it the
-// mode that it has. It leaves a file that exists alone.
+// mode that it has. It leaves a file that exists alone, but for one that is empty and that
+// everybody can read: that is a new one, too.
 func makeFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -152,6 +166,9 @@ func makeFile(path string) error {
 	}
 	if path == "" || path == ":memory:" { // each of SQLite's connections would see a database of its own
 		return errors.New("it is not the path of a file")
+	}
+	if is, err := os.Stat(path); err == nil && is.Size() == 0 && is.Mode().Perm()&0o007 != 0 {
+		_ = os.Chmod(path, 0o600) // it may be another user's, who lets everybody write to it
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

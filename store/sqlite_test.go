@@ -480,6 +480,38 @@ func TestTruncatedFile(t *testing.T) {
 	}
 }
 
+// TestEmptyFileBecomesAStore: a file that is empty and that everybody may read becomes a store that only its owner may; whom its mode lets
+// in otherwise stays, as does that of a store.
+func TestEmptyFileBecomesAStore(t *testing.T) {
+	open := func(path string) os.FileMode {
+		t.Helper()
+		s, err := store.OpenSQLite(t.Context(), path, store.SQLiteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		is, err := os.Stat(path)
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return is.Mode().Perm()
+	}
+	for before, want := range map[os.FileMode]os.FileMode{0o644: 0o600, 0o666: 0o600, 0o640: 0o640, 0o600: 0o600} {
+		path := filepath.Join(t.TempDir(), "dialai.db")
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, before)); err != nil {
+			t.Fatal(err)
+		}
+		if is := open(path); is != want {
+			t.Errorf("an empty file of mode %o is a store of mode %o, want %o", before, is, want)
+		}
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if is := open(path); is != 0o644 {
+			t.Errorf("a store of mode 644 has mode %o once it was opened", is)
+		}
+	}
+}
+
 // TestDiskFull fills the disk: the commit fails with its name, nothing that was
 // stored is lost, and once there is room the session goes on.
 func TestDiskFull(t *testing.T) {
@@ -490,8 +522,8 @@ func TestDiskFull(t *testing.T) {
 		for i := 0; err == nil && i < 1000; i++ {
 			_, err = r.Decide(a.ctx, runner.Ruling{SessionID: a.ids[0], RoundID: runner.CurrentRound, SpecialistID: "h", TransitionName: "on", Reasoning: strings.Repeat("x", 4000)})
 		}
-		if !errors.Is(err, store.ErrFull) {
-			t.Fatalf("on a full disk Decide = %v, want ErrFull", err)
+		if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), ", for "+a.path) {
+			t.Fatalf("on a full disk Decide = %v, want ErrFull, and the file", err)
 		}
 		before, err := r.Session(a.ctx, a.ids[0])
 		a.ok(err)

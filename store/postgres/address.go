@@ -156,8 +156,6 @@ func (e *OpenError) Advice() string {
 		return "connect to the server itself, or through a pool in session mode (pool_mode = session)"
 	case errors.Is(e.Err, ErrNone):
 		return "running a machine file makes one, and so does dialai migrate"
-	case errors.As(e.Err, &p) && p.Code == "3D000":
-		return "make the database first: createdb NAME"
 	case errors.As(e.Err, &p) && p.Code == "42501":
 		return "grant the role what docs/postgres.md lists, or have dialai migrate run once by who owns the database"
 	}

@@ -38,6 +38,21 @@ func (e *unreachableError) Unwrap() error { return e.err }
 
 func (e *unreachableError) Is(target error) bool { return target == session.ErrBusy }
 
+// A fullError says that a disk, or the memory, of the server is full.
+type fullError struct {
+	address address
+	err     *pgconn.PgError
+}
+
+func (e *fullError) Error() string {
+	return fmt.Sprintf("%v (that of the server of %s: %s)", store.ErrFull, e.address, e.err.Message)
+}
+
+func (e *fullError) Unwrap() []error { return []error{store.ErrFull, e.err} }
+
+// Public says it to whoever need not know where the store is.
+func (e *fullError) Public() string { return store.ErrFull.Error() }
+
 // code returns the SQLSTATE of an error of the server, "" for another error.
 func code(err error) string {
 	var p *pgconn.PgError
@@ -65,6 +80,14 @@ func (d *database) translate(err error) error {
 	if e := connectRefused(d.address, d.config, err); e != nil {
 		return e
 	}
+	if p.Code == "3D000" {
+		e := &schemaError{problem: "there is no database " + d.address.database, advice: "make it first: createdb " + d.address.database}
+		if d.readers != nil { // it was open
+			e = gone("database " + d.address.database)
+		}
+		e.at, e.cause = d.address, p
+		return e
+	}
 	if slices.Contains(ofSchema, p.Code) {
 		if e := d.refusedFor(p); e != nil {
 			return e
@@ -72,7 +95,7 @@ func (d *database) translate(err error) error {
 	}
 	switch {
 	case p.Code == "53100" || p.Code == "53200":
-		return fmt.Errorf("%w (%w)", store.ErrFull, p)
+		return &fullError{d.address, p}
 	case p.Code == frozen:
 		if p.Hint == "copy" {
 			return fmt.Errorf("%w: %w", store.ErrReadOnly, &transfer.UnfinishedError{From: p.Detail})

@@ -96,7 +96,7 @@ type schemaError struct {
 	at      address
 	problem string
 	advice  string
-	role    bool // it is the role that may not: a store that cannot be written
+	kind    error // store.ErrReadOnly where it is the role that may not, store.ErrReplaced where the store is gone; else nil
 	cause   error
 }
 
@@ -104,7 +104,18 @@ func (e *schemaError) Error() string { return e.at.String() + ": " + e.problem }
 
 func (e *schemaError) Unwrap() error { return e.cause }
 
-func (e *schemaError) Is(target error) bool { return e.role && target == store.ErrReadOnly }
+func (e *schemaError) Is(target error) bool { return e.kind != nil && target == e.kind }
+
+// Public says it to whoever need not know where the store is, and by which role it is used.
+func (e *schemaError) Public() string {
+	switch e.kind {
+	case store.ErrReadOnly:
+		return "the role by which the database of the store is used lacks a right"
+	case store.ErrReplaced:
+		return "the database of the store, or its schema there, was dropped"
+	}
+	return "the schema of the store is not as its migrations have made it"
+}
 
 // Advice says what to do about it.
 func (e *schemaError) Advice() string { return e.advice }
@@ -130,7 +141,7 @@ func (d *database) refusedFor(p *pgconn.PgError) error {
 	case p.Code == "42501":
 		e = cmp.Or(i.unusable(), i.rights())
 	case !i.exists:
-		e = &schemaError{problem: "the schema " + i.a.schema + " is gone: somebody has dropped it", advice: "restore the database, or make a new store by dialai migrate"}
+		e = gone("schema " + i.a.schema)
 	default:
 		e = cmp.Or(i.unusable(), i.tables())
 	}
@@ -139,6 +150,11 @@ func (d *database) refusedFor(p *pgconn.PgError) error {
 	}
 	e.at, e.cause = d.address, p
 	return e
+}
+
+// gone says that what a store is in was dropped while it was used.
+func gone(what string) *schemaError {
+	return &schemaError{problem: "the " + what + " is gone: somebody has dropped it", advice: "restore it from a backup; whoever uses it goes on then", kind: store.ErrReplaced}
 }
 
 // unusable says that the role cannot get at the schema, nil if it can.
@@ -151,13 +167,13 @@ func (i *inspection) unusable() *schemaError {
 
 // lacking says what the role may not do, and what whoever owns the schema grants it.
 func (i *inspection) lacking(what, grant, by string) *schemaError {
-	return &schemaError{problem: fmt.Sprintf("the role %s may not %s", i.role, what), advice: fmt.Sprintf("as %s, in the database %s: %s; docs/postgres.md has all grants", by, i.database, grant), role: true}
+	return &schemaError{problem: fmt.Sprintf("the role %s may not %s", i.role, what), advice: fmt.Sprintf("as %s, in the database %s: %s; docs/postgres.md has all grants", by, i.database, grant), kind: store.ErrReadOnly}
 }
 
 // rights says which right the role lacks for what is there, nil if it has all.
 func (i *inspection) rights() *schemaError {
 	if !i.exists {
-		return &schemaError{problem: fmt.Sprintf("the role %s may not make the schema %s", i.role, i.a.schema), role: true,
+		return &schemaError{problem: fmt.Sprintf("the role %s may not make the schema %s", i.role, i.a.schema), kind: store.ErrReadOnly,
 			advice: fmt.Sprintf("as who owns the database: GRANT CREATE ON DATABASE %s TO %s; or run dialai migrate once as who owns it, and grant the role what docs/postgres.md lists", ident(i.database), ident(i.role))}
 	}
 	without := map[string][]string{} // names by the right that the role lacks
@@ -209,7 +225,7 @@ func (i *inspection) older() *schemaError {
 
 // notOwner says that a role does not own the tables of a store, for which it takes that.
 func notOwner(before, role, owner string) *schemaError {
-	return &schemaError{problem: fmt.Sprintf("%sthe role %s does not own its tables: %s does", before, role, owner), advice: "do it as " + owner + ", as which dialai migrate was run", role: true}
+	return &schemaError{problem: fmt.Sprintf("%sthe role %s does not own its tables: %s does", before, role, owner), advice: "do it as " + owner + ", as which dialai migrate was run", kind: store.ErrReadOnly}
 }
 
 // some names a few of some tables or sequences.
@@ -327,5 +343,5 @@ func connectRefused(a address, config *pgx.ConnConfig, err error) error {
 		return nil
 	}
 	return &schemaError{at: a, problem: fmt.Sprintf("the role %s may not connect to the database %s", config.User, config.Database),
-		advice: fmt.Sprintf("as who owns the database: GRANT CONNECT ON DATABASE %s TO %s; docs/postgres.md has all grants", ident(config.Database), ident(config.User)), role: true, cause: p}
+		advice: fmt.Sprintf("as who owns the database: GRANT CONNECT ON DATABASE %s TO %s; docs/postgres.md has all grants", ident(config.Database), ident(config.User)), kind: store.ErrReadOnly, cause: p}
 }

@@ -244,3 +244,26 @@ func TestInterruptedMigration(t *testing.T) {
 		proven(t, open(t, address, postgres.Options{}))
 	})
 }
+
+// TestGone: what is dropped while a store is open is told as gone, and where a database never was it is said how to make it.
+func TestGone(t *testing.T) {
+	address := pgtest.Database(t)
+	s := open(t, address, postgres.Options{})
+	exec(t, address, `DROP SCHEMA dialai CASCADE`)
+	_, err := s.Live(t.Context())
+	said{"the schema dialai is gone: somebody has dropped it", "restore it from a backup"}.says(t, err, address, "")
+	var public interface{ Public() string }
+	if !errors.Is(err, store.ErrReplaced) || !errors.As(err, &public) || public.Public() != "the database of the store, or its schema there, was dropped" {
+		t.Errorf("it is %v, want ErrReplaced", err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/nosuch"
+	_, err = postgres.Open(t.Context(), u.String(), postgres.Options{})
+	said{"there is no database nosuch", "createdb nosuch"}.says(t, err, u.String(), "")
+	if errors.Is(err, store.ErrReplaced) {
+		t.Errorf("that there never was a database is told as if it was removed: %v", err)
+	}
+}
