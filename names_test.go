@@ -34,8 +34,9 @@ import (
 // and a suite of stores whose processes are killed;
 // and those by which a session says who carries it on;
 // and those by which sessions are listed by since when they wait, and many are loaded at once;
-// and that by which an event says what it teaches, to be read ahead.
-const maxNames = 1421
+// and that by which an event says what it teaches, to be read ahead;
+// and that by which a database says of a file that it is no archive before anything is moved.
+const maxNames = 1422
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -276,6 +277,14 @@ func TestArchiveInterrupted(t *testing.T) {
 			if err := a.verified(to); begun != (err != nil) || begun && !strings.HasPrefix(err.Error(), "sessions: archiving to this file was interrupted, and dialai store archive finishes it") {
 				t.Errorf("interrupted at %s %d: to verify the archive = %v", at, n, err)
 			}
+			file, err := os.ReadFile(to)
+			a.ok(err)
+			rebuilt := filepath.Join(t.TempDir(), "rebuilt.db") // as it is advised to
+			a.ok(os.WriteFile(rebuilt, file, 0o600))
+			a.at(rebuilt, func(_ *runner.Runner, s *store.SQLite) {
+				a.ok(whole(s.Rebuild(a.ctx, session.NewPrograms(), store.RebuildOptions{})))
+			})
+			a.whole(rebuilt)
 		}
 		for range 2 {
 			after, _ := a.logs(a.path, to)
