@@ -46,13 +46,14 @@ func readingErrorOf(err error) (_ *readingError, ok bool) {
 
 // writable refuses a connection to a server that can only be read.
 func writable(ctx context.Context, conn *pgconn.PgConn) error {
-	results, err := conn.Exec(ctx, `SELECT pg_is_in_recovery(), current_setting('transaction_read_only')`).ReadAll()
-	switch {
-	case err != nil:
+	results, err := conn.Exec(ctx, `SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE current_setting('transaction_read_only') END`).ReadAll()
+	if err != nil {
 		return err
-	case string(results[0].Rows[0][0]) == "t":
+	}
+	switch string(results[0].Rows[0][0]) {
+	case "standby":
 		return errStandby
-	case string(results[0].Rows[0][1]) == "on":
+	case "on":
 		return errOnlyReads
 	}
 	return nil
