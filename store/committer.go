@@ -107,6 +107,19 @@ func (p *preparer) prepare(into **sql.Stmt, query string) {
 	}
 }
 
+// A fullError says which file there was no room for.
+type fullError struct {
+	path string
+	err  error
+}
+
+func (e *fullError) Error() string { return fmt.Sprintf("%v, for %s", e.err, e.path) }
+
+func (e *fullError) Unwrap() error { return e.err }
+
+// Public says it to whoever need not know where the store is.
+func (e *fullError) Public() string { return ErrFull.Error() }
+
 // do hands in a job and waits until it is durable, or is not going to be.
 func (c *committer) do(j *job) error {
 	if err := j.ctx.Err(); err != nil {

@@ -30,19 +30,6 @@ import (
 // ours is refused. A file that may only be read is opened without locks if its lock file
 // cannot be made, but never beside a write-ahead log, whose content would be missing.
 //
-// A fullError says which file there was no room for.
-type fullError struct {
-	path string
-	err  error
-}
-
-func (e *fullError) Error() string { return fmt.Sprintf("%v, for %s", e.err, e.path) }
-
-func (e *fullError) Unwrap() error { return e.err }
-
-// Public says it to whoever need not know where the store is.
-func (e *fullError) Public() string { return ErrFull.Error() }
-
 // translate gives the errors of SQLite the names by which callers tell them apart.
 
 // A file is what all that is kept in SQLite has in common.

@@ -64,47 +64,6 @@ func (s *Store) Erase(ctx context.Context, o store.EraseOptions) (done store.Era
 	return done, errors.Join(s.translate(err), closed())
 }
 
-// archiving takes the lock of who archives or erases.
-func (s *Store) archiving() (unlock func() error, err error) {
-	lock := newLock(&s.database, "archiving")
-	held, err := lock.TryLock()
-	if err == nil && !held {
-		if err = s.archivedBy(s.closing); err == nil { // whoever held it has just given it back
-			err = store.ErrArchiving
-		}
-	}
-	return lock.Unlock, err
-}
-
-// archivedBy returns who archives or erases, nil if nobody does.
-func (s *Store) archivedBy(ctx context.Context) error {
-	list, err := query(ctx, s, func(row pgx.CollectableRow) (e heldError, err error) {
-		var left float64
-		err = row.Scan(&e.by, &left)
-		e.left = time.Duration(left*float64(time.Second)).Truncate(time.Second) + time.Second
-		return e, err
-	}, `SELECT o.about, extract(epoch FROM o.until-now())::float8 FROM locks l JOIN owners o ON o.name=l.owner WHERE l.name='archiving' AND o.until>now()`)
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	return &list[0]
-}
-
-// A heldError says which process archives a store, or erases in it.
-type heldError struct {
-	by   string
-	left time.Duration // after which it counts as dead, unless it is heard of
-}
-
-func (e *heldError) Error() string { return store.ErrArchiving.Error() + " (" + e.by + ")" }
-
-func (e *heldError) Is(target error) bool { return target == store.ErrArchiving }
-
-// Advice says what to do about it.
-func (e *heldError) Advice() string {
-	return fmt.Sprintf("wait until it is done; if it was killed, or cut off from the database, it counts as dead in %s, and to run this again finishes what it began", e.left)
-}
-
 // reading has do read the store as it is at one moment, for as long as it takes.
 func (s *Store) reading(ctx context.Context, do func(tx pgx.Tx) error) error {
 	conn, err := s.connection(ctx)
@@ -182,29 +141,6 @@ func (e *erasing) Families(ctx context.Context, after erase.Family, n int) (page
 func texts(ctx context.Context, tx pgx.Tx, query string, args ...any) ([]string, error) {
 	rows, _ := tx.Query(ctx, query, args...) // the error comes with the rows
 	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-// mayMove returns why records may be neither erased nor archived: somebody has copied the store, or the role does not own it.
-func (s *Store) mayMove(ctx context.Context, tx pgx.Tx) error {
-	if err := s.owned(ctx, tx); err != nil {
-		return err
-	}
-	return refused(ctx, tx)
-}
-
-// owned returns an error unless the role owns the tables.
-func (s *Store) owned(ctx context.Context, tx pgx.Tx) error {
-	var owns bool
-	var role, owner string
-	if err := tx.QueryRow(ctx, `SELECT pg_has_role(relowner, 'USAGE'), current_user::text, pg_get_userbyid(relowner)::text FROM pg_class WHERE oid=to_regclass('log')`).Scan(&owns, &role, &owner); err != nil {
-		return err
-	}
-	if !owns {
-		e := notOwner("", role, owner)
-		e.at = s.address
-		return e
-	}
-	return nil
 }
 
 // Stored implements [erase.View].
