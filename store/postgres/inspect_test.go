@@ -267,3 +267,16 @@ func TestGone(t *testing.T) {
 		t.Errorf("that there never was a database is told as if it was removed: %v", err)
 	}
 }
+
+// TestTablesOfControl: what a server remembers is not read where a table of it is missing.
+func TestTablesOfControl(t *testing.T) {
+	address := pgtest.Database(t)
+	if _, err := postgres.Migrate(t.Context(), address, postgres.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, address, `DROP TABLE dialai_control.keys CASCADE`)
+	for _, o := range []postgres.Options{{}, {Existing: true, Standby: true}} {
+		_, err := postgres.OpenControl(t.Context(), address, o)
+		said{"the schema dialai_control lacks keys, which migration 0001_control.sql has made", "restore the database from a backup"}.says(t, err, address, "")
+	}
+}

@@ -112,7 +112,7 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 	}
 	has, err := migrated(ctx, conn)
 	whole := !slices.ContainsFunc(names, func(name string) bool { return !has[number(name)] })
-	if err != nil || whole && o.Standby { // who only reads reads what there is
+	if err != nil || whole && o.Standby && t == &sessionTables { // who only reads sessions reads what there is
 		return nil, err
 	}
 	is, err := inspect(ctx, conn, a) // before anything is said of it, or made

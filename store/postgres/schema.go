@@ -9,7 +9,7 @@ import (
 )
 
 // What tables a schema has to have: it is read from the migrations, which say it once. They are written for it: each
-// column begins a line of its own.
+// column begins a line of its own. A test compares that with what they make; one that drops something has to be read here, too.
 
 // A relation is a table or a sequence that a migration makes.
 type relation struct {
