@@ -100,7 +100,7 @@ func ControlEmpty(ctx context.Context, of Remembering) (empty bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		for _, err := range c.Rows(ctx, table, columns[:1]) {
+		for _, err := range c.Rows(ctx, table, columns[:min(1, len(columns))]) {
 			return false, err
 		}
 	}
