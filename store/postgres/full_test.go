@@ -80,10 +80,17 @@ func TestFullLog(t *testing.T) {
 	all(t, writers, 5)
 	disk := filled(t, folder)
 	disk.fill()
-	committed := make(chan struct{})
+	ended, committed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(committed)
-		all(t, writers, 30)
+		for more := true; more; { // until there is no server, and then once more
+			select {
+			case <-ended:
+				more = false
+			default:
+			}
+			all(t, writers, 5)
+		}
 	}()
 	said := server.Wait(t, func() { // it is soon full
 		conn, err := pgx.Connect(t.Context(), address)
@@ -97,6 +104,7 @@ func TestFullLog(t *testing.T) {
 	if !strings.Contains(said, "PANIC") || !strings.Contains(said, "No space left on device") {
 		t.Errorf("the server has ended, and said:\n%s", said)
 	}
+	close(ended)
 	if _, err := postgres.Open(t.Context(), address, postgres.Options{}); err == nil || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("to open the store comes to %v", err)
 	}
