@@ -154,6 +154,8 @@ func (a *app) copyStore(ctx context.Context, c storeCopying) (err error) {
 	switch {
 	case errors.Is(err, store.ErrFull):
 		return command.Hinted(err, "make room, and go on with --resume")
+	case errors.Is(err, store.ErrDriven):
+		return command.Hinted(err, "end dialai serve there, and copy then")
 	case errors.Is(err, context.Canceled):
 		return command.Hinted(err, "go on with --resume")
 	case err != nil:

@@ -111,14 +111,13 @@ func (c *controlCopy) hold(ctx context.Context) error {
 		return err
 	}
 	err = c.from.with(ctx, false, func(from remembering) error {
-		if file, is := from.(*store.Control); is {
-			c.held = filepath.Join(folder, "control")
-			return file.Backup(ctx, c.held, nil)
-		}
 		if empty, err := store.ControlEmpty(ctx, from); err != nil || empty {
 			return err
 		}
 		c.held = filepath.Join(folder, "control")
+		if file, is := from.(*store.Control); is {
+			return file.Backup(ctx, c.held, nil)
+		}
 		return controlPlace{path: c.held}.with(ctx, true, func(into remembering) error { return store.CopyControl(ctx, from, into) })
 	})
 	if err != nil || c.held == "" || c.to.address == "" || c.resume {
@@ -133,12 +132,13 @@ func (c *controlCopy) hold(ctx context.Context) error {
 	})
 }
 
-// freeze has nobody write to what is remembered any more, since its store was copied to another one for good, and reads it once more.
+// freeze has nobody write to what is remembered any more, also where nothing is yet, since its store was copied to another one for good, and
+// reads it once more.
 func (c *controlCopy) freeze(ctx context.Context, to string) error {
 	if c.from == c.to {
 		return nil
 	}
-	if err := c.from.with(ctx, false, func(from remembering) error { return from.Freeze(ctx, to) }); err != nil {
+	if err := c.from.with(ctx, true, func(from remembering) error { return from.Freeze(ctx, to) }); err != nil {
 		return err
 	}
 	return c.hold(ctx)

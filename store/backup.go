@@ -31,6 +31,9 @@ func (s *file) Backup(ctx context.Context, path string, told func(done, of int64
 	if _, err := os.Lstat(path); err == nil {
 		return &OpenError{path, os.ErrExist}
 	}
+	if err := s.kind.mayBe(path); err != nil {
+		return &OpenError{path, err}
+	}
 	return s.copyTo(ctx, path, told)
 }
 

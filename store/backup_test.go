@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -255,5 +256,49 @@ func TestBookAfterClose(t *testing.T) {
 	}
 	if _, err := s.Roster(context.Background(), "m"); err == nil {
 		t.Error("a closed store has a roster")
+	}
+}
+
+// TestNamesOfOthers: what is called like a file that belongs to a store is made neither a store nor a backup, for it would harm that.
+func TestNamesOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dialai.db")
+	s, err := store.OpenSQLite(t.Context(), path, store.SQLiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, suffix := range []string{"-wal", "-shm", "-journal", ".owners", ".rebuild", ".control", ".control.key"} {
+		other, err := store.OpenSQLite(t.Context(), path+suffix, store.SQLiteOptions{})
+		if err == nil {
+			other.Close()
+		}
+		_, migrated := store.Migrate(t.Context(), path+suffix, store.SQLiteOptions{})
+		for _, err := range []error{err, migrated} {
+			if err == nil || !strings.Contains(err.Error(), "belongs to "+path) {
+				t.Errorf("a store %s: %v", suffix, err)
+			}
+		}
+		if _, err := os.Lstat(path + suffix); err == nil && suffix != "-wal" && suffix != "-shm" && suffix != ".owners" {
+			t.Errorf("%s was made", suffix)
+		}
+		if err := s.Backup(t.Context(), path+suffix, nil); err == nil {
+			t.Errorf("a backup %s was written", suffix)
+		}
+	}
+	c, err := store.OpenControl(t.Context(), path+".control", store.SQLiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Backup(t.Context(), path+".copy.control", nil); err != nil {
+		t.Error(err)
+	}
+	for _, apart := range []string{path + "-walnut", filepath.Join(filepath.Dir(path), "nothing-wal")} {
+		other, err := store.OpenSQLite(t.Context(), apart, store.SQLiteOptions{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		other.Close()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"path/filepath"
 
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/transfer"
 )
 
@@ -58,8 +59,17 @@ func (c *copied) Name() string {
 	return c.s.path
 }
 
+// ID implements [transfer.Source].
+func (c *copied) ID(context.Context) (string, error) { return "", nil }
+
 // Close implements [transfer.Source].
 func (c *copied) Close() error { return nil }
+
+// Frozen implements [transfer.Source].
+func (c *copied) Frozen(ctx context.Context) (to string, err error) {
+	to, _, err = c.s.reader().copying(ctx)
+	return to, translate(err)
+}
 
 // Freeze implements [transfer.Source].
 func (c *copied) Freeze(ctx context.Context, to string) error {
@@ -165,7 +175,7 @@ type snapshot struct {
 func (r reader) identity(ctx context.Context) (is transfer.Identity, err error) {
 	is.File = true
 	var name string
-	var value []byte
+	var value, sum []byte
 	for err := range scan(r.q.QueryContext(ctx, `SELECT name, value FROM secrets`)).into(&name, &value) {
 		if err != nil {
 			return is, err
@@ -173,6 +183,8 @@ func (r reader) identity(ctx context.Context) (is transfer.Identity, err error) 
 		switch name {
 		case "store":
 			is.Secret = value
+		case secretSum:
+			sum = value
 		case secretEpoch:
 			is.Epoch = value
 		case secretLive:
@@ -182,6 +194,9 @@ func (r reader) identity(ctx context.Context) (is transfer.Identity, err error) 
 	}
 	if is.Epoch == nil {
 		is.Epoch = is.Secret
+	}
+	if want := sha256.Sum256(is.Secret); string(sum) != string(want[:]) {
+		return is, &session.CorruptError{What: "the secret", Problem: "it is not the one that the store was made with: see dialai store verify"}
 	}
 	return is, nil
 }
@@ -245,6 +260,9 @@ func (s *snapshot) Rows(ctx context.Context, part transfer.Part, after int64) it
 // Begin implements [transfer.Target].
 func (c *copied) Begin(ctx context.Context, of transfer.Identity, from string, resume bool) error {
 	c.file = of.File
+	if err := c.s.undriven(); err != nil {
+		return &OpenError{c.s.path, err}
+	}
 	err := c.write(ctx, func(conn *sql.Conn) error {
 		r := reader{conn}
 		is, err := r.identity(ctx)
@@ -275,6 +293,21 @@ func (c *copied) Begin(ctx context.Context, of transfer.Identity, from string, r
 		return &OpenError{c.s.path, err}
 	}
 	return nil
+}
+
+// undriven returns [ErrDriven] while a process carries the sessions of the store on.
+func (s *SQLite) undriven() error {
+	lock, err := s.DriverLock()
+	if err != nil {
+		return err
+	}
+	switch free, err := lock.TryLock(); {
+	case err != nil:
+		return err
+	case !free:
+		return ErrDriven
+	}
+	return lock.Unlock()
 }
 
 // unchanged returns an error if there is more in the logs than was copied.

@@ -64,6 +64,9 @@ func (s *file) open(ctx context.Context, o SQLiteOptions, prepare func(*preparer
 		o.BusyTimeout = 5 * time.Second
 	}
 	if !o.ReadOnly {
+		if err := s.kind.mayBe(path); err != nil {
+			return &OpenError{path, err}
+		}
 		if err := makeFile(path); err != nil {
 			return &OpenError{path, err}
 		}
@@ -135,6 +138,24 @@ func resolved(path string) string {
 		return filepath.Join(dir, filepath.Base(path))
 	}
 	return path
+}
+
+// mayBe returns an error if a path is that of a file that belongs to another one beside it, and would harm that.
+func (k *kind) mayBe(path string) error {
+	belong := []string{"-wal", "-shm", "-journal", ".owners", ".rebuild", ".control.key"}
+	if k != &controls {
+		belong = append(belong, ".control")
+	}
+	for _, suffix := range belong {
+		of, is := strings.CutSuffix(path, suffix)
+		if !is {
+			continue
+		}
+		if there, err := os.Stat(of); err == nil && there.Mode().IsRegular() {
+			return fmt.Errorf("a file of this name belongs to %s, beside it: name another one", of)
+		}
+	}
+	return nil
 }
 
 // makeFile makes an empty file that only its owner can read, and the directories

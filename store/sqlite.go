@@ -118,6 +118,9 @@ func (s *SQLite) Path() string { return s.path }
 // Migrate brings a file up to date and returns the names of the migrations that
 // were applied. Opening does the same.
 func Migrate(ctx context.Context, path string, o SQLiteOptions) ([]string, error) {
+	if err := sessions.mayBe(path); err != nil {
+		return nil, &OpenError{path, err}
+	}
 	if err := makeFile(path); err != nil {
 		return nil, &OpenError{path, err}
 	}

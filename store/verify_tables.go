@@ -152,7 +152,7 @@ func (a *audit) compareLessons(ctx context.Context) error {
 	var stored string
 	err := each(a.all(ctx, "lessons", []string{"lesson", "at"}, []any{&id, &stored, &at}), func() error {
 		if want, known := a.read.Lesson(id); !known || stored != want.Text || at != want.At {
-			return differs(inRows, "lessons", "lesson %d is not what the logs say", id)
+			return a.lostLesson(ctx, id, known)
 		}
 		n++
 		return nil
@@ -161,6 +161,19 @@ func (a *audit) compareLessons(ctx context.Context) error {
 		return differs(inRows, "lessons", "there are %d, the logs have %d", n, all)
 	}
 	return err
+}
+
+// lostLesson says what is wrong with a lesson that is not as it should be. One of a session that was archived is damage: what is
+// kept of that says no more what it has taught.
+func (a *audit) lostLesson(ctx context.Context, id int64, known bool) error {
+	var archived bool
+	if err := a.q.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM archived_records WHERE agents=0 AND place=?)`, id).Scan(&archived); err != nil {
+		return err
+	}
+	if archived {
+		return differs(inArchived, "archived", "lesson %d is of a session that was archived, of which its row is gone or altered", id)
+	}
+	return differs(inRows, "lessons", "lesson %d is not what the logs say", id)
 }
 
 // compareGaps finds gaps that are recorded and are none.

@@ -29,6 +29,7 @@ func TestArchive(t *testing.T) {
 			Rebuild: func(t *testing.T, s storetest.ArchiveStore) error {
 				return whole(s.(*postgres.Store).Rebuild(t.Context(), session.NewPrograms(), nil))
 			},
+			Exec: func(t *testing.T, query string) { exec(t, address, `SET search_path=dialai; `+query) },
 			File: archiveFile,
 		}
 	})

@@ -92,11 +92,11 @@ func (a *audit) checkArchived(ctx context.Context) error {
 	}
 	for last, more := "", true; more; {
 		more = false
-		failed, err := a.archivedAfter(ctx, last, func(id, machine string, _ int64, list []projection.Taught) {
+		failed, err := a.archivedAfter(ctx, last, func(id, machine string, row int64, list []projection.Taught) {
 			last, more = id, true
 			for i := range list {
 				t := &list[i]
-				a.teach(machine, id, t)
+				a.teach(machine, id, row, t)
 				a.erasedAudit[id] = append(a.erasedAudit[id], t.Erased...)
 				if t.Stats == nil {
 					continue
@@ -121,9 +121,9 @@ func (a *audit) checkArchived(ctx context.Context) error {
 }
 
 // teach keeps what follows from a record of a session of a machine beside the session.
-func (a *audit) teach(machine, of string, t *projection.Taught) {
+func (a *audit) teach(machine, of string, row int64, t *projection.Taught) {
 	if t.Lesson != nil {
-		a.read.PutLesson(scratch.Lesson{Place: t.Place, Text: string(t.Lesson)})
+		a.read.PutLesson(scratch.Lesson{Place: t.Place, Text: string(t.Lesson), At: int64(t.At), Of: row, Machine: machine})
 	}
 	if t.Counts {
 		a.learned[machine]++

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -36,6 +37,18 @@ type copied struct {
 
 // Name implements [transfer.Source].
 func (c *copied) Name() string { return c.s.address.String() }
+
+// ID implements [transfer.Source].
+func (c *copied) ID(ctx context.Context) (string, error) {
+	list, err := query(ctx, c.s, pgx.RowTo[string], `SELECT store_id::text FROM meta`)
+	return strings.Join(list, ""), err
+}
+
+// Frozen implements [transfer.Source].
+func (c *copied) Frozen(ctx context.Context) (string, error) {
+	list, err := query(ctx, c.s, pgx.RowTo[string], `SELECT coalesce(frozen, '') FROM meta`)
+	return strings.Join(list, ""), err
+}
 
 // frozenTables are those that nobody writes to while the store is frozen.
 var frozenTables = []string{"sessions", "log", "roster_log", "agent_log", "llm_audit", "machines", "definitions"}

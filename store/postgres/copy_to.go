@@ -23,12 +23,14 @@ import (
 func (c *copied) Begin(ctx context.Context, of transfer.Identity, from string, resume bool) error {
 	err := c.write(ctx, func(tx pgx.Tx) error {
 		var secret []byte
-		var used bool
-		err := tx.QueryRow(ctx, `SELECT secret, frozen IS NOT NULL OR source IS NOT NULL OR EXISTS (SELECT FROM machines) OR EXISTS (SELECT FROM log) OR EXISTS (SELECT FROM roster_log) OR EXISTS (SELECT FROM llm_audit)
-			FROM meta FOR UPDATE`).Scan(&secret, &used)
+		var used, driven bool
+		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM owners WHERE until>now()), secret, frozen IS NOT NULL OR source IS NOT NULL OR EXISTS (SELECT FROM machines) OR EXISTS (SELECT FROM log) OR EXISTS (SELECT FROM roster_log) OR EXISTS (SELECT FROM llm_audit)
+			FROM meta FOR UPDATE`).Scan(&driven, &secret, &used)
 		same := string(secret) == string(of.Secret)
 		switch {
 		case err != nil:
+		case driven:
+			err = store.ErrDriven
 		case of.ArchiveOf != nil:
 			err = transfer.ErrArchive
 		case used && !same:

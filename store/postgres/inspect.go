@@ -275,12 +275,16 @@ func (i *inspection) tables() *schemaError {
 			missing = append(missing, name)
 		}
 		for column, n := range r.columns {
-			if len(there.columns) > 0 && i.applied[n] && !slices.Contains(there.columns, column) {
+			switch has := slices.Contains(there.columns, column); {
+			case len(there.columns) > 0 && i.applied[n] && !has:
 				missing = append(missing, name+"."+column)
+			case n != r.migration && i.applied != nil && !i.applied[n] && has:
+				early = append(early, name+"."+column)
 			}
 		}
 	}
 	slices.Sort(missing)
+	slices.Sort(early)
 	const whole = "restore the database from a backup, or begin another store in another schema: ?schema=NAME in the address"
 	switch {
 	case i.newer():

@@ -170,6 +170,7 @@ func TestTables(t *testing.T) {
 		{"meta is gone", true, `DROP TABLE dialai.meta CASCADE`, said{"the schema dialai lacks meta, ", whole}},
 		{"the list is gone", true, `DROP TABLE dialai.goose_db_version`, said{"the schema dialai lacks its list of migrations, the table goose_db_version", whole}},
 		{"the list is behind", true, `DELETE FROM dialai.goose_db_version WHERE version_id IN (7, 11)`, said{"but its list of migrations (goose_db_version) lacks migration 0007_quota.sql, which makes it", whole}},
+		{"the list is behind by columns", true, `DELETE FROM dialai.goose_db_version WHERE version_id>8`, said{"but its list of migrations (goose_db_version) lacks migration 0009_clock.sql, which makes it", whole}},
 		{"the list is alone", false, `CREATE SCHEMA dialai; ` + list + `INSERT INTO dialai.goose_db_version (version_id, is_applied) SELECT n, true FROM generate_series(0, 11) n`,
 			said{"the schema dialai has a list of migrations (goose_db_version), but none of the tables that they make", "DROP SCHEMA dialai CASCADE and run dialai migrate"}},
 		{"the list is empty", true, `DELETE FROM dialai.goose_db_version`, said{"the schema dialai has a list of migrations (goose_db_version) that is not whole", whole}},

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/store/internal/projection"
 )
@@ -52,9 +53,19 @@ type tables struct {
 var sessionTables = tables{dir: "migrations", made: func(ctx context.Context, conn *pgx.Conn) error {
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails
-	_, err := conn.Exec(ctx, `INSERT INTO meta (secret) VALUES ($1) ON CONFLICT DO NOTHING`, secret)
+	_, err := conn.Exec(ctx, `INSERT INTO meta (secret) SELECT $1 WHERE NOT EXISTS (SELECT FROM log) ON CONFLICT DO NOTHING`, secret)
+	var lost bool
+	if err == nil {
+		err = conn.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM meta)`).Scan(&lost)
+	}
+	if lost {
+		err = errNoMeta
+	}
 	return err
 }, then: map[int64]func(context.Context, *sql.Tx, func(part string, done, of int64)) error{10: fillDrivers, 11: fillSince}}
+
+// errNoMeta: what tells a store from others is gone, and what audits are drawn by.
+var errNoMeta = &session.CorruptError{What: "the store", Problem: "the row of its table meta is gone, which nothing else says: restore the database from a backup"}
 
 // controlTables are those of what a server must remember.
 var controlTables = tables{dir: "migrations/control", made: func(ctx context.Context, conn *pgx.Conn) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,7 +42,7 @@ var kinds = []store.Kind{inLog, inNewer, inRoster, inDefinition, inArchived, inA
 
 // unknown is what no check of a store alone can know.
 var unknown = []string{
-	"whether it, or the end of a log, was set back to an earlier state, or somebody who can write the database wrote all of it anew, hashes included",
+	"whether it, or the end of a log, was set back to an earlier state, or a session removed with its log, or somebody who can write the database wrote all of it anew, hashes included",
 	"whether the audit of models is as it was written, but for what was erased: nothing follows from it",
 	"whether what was recorded is what services, models and clocks said",
 	"whether pages and indexes are whole: pg_amcheck does",
@@ -144,18 +145,29 @@ func (a *audit) each(ctx context.Context, text string, fields []any, do func(), 
 }
 
 func (a *audit) checkDefinitions(ctx context.Context) error {
-	var id int
+	var id, machine int
 	var name, digest string
 	var text []byte
 	if err := a.each(ctx, `SELECT id, machine_name FROM machines`, []any{&id, &name}, func() { a.machines[id] = name }); err != nil {
 		return err
 	}
-	return a.each(ctx, `SELECT machine_digest, definition FROM definitions`, []any{&digest, &text}, func() {
+	return a.each(ctx, `SELECT machine_digest, machine, definition FROM definitions`, []any{&digest, &machine, &text}, func() {
 		if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != digest {
 			a.differs(inDefinition, "definition "+digest, 0, "its content has digest %x", sum)
+		} else if is, known := a.machines[machine]; !known || is != nameIn(text) {
+			a.differs(inDefinition, "definition "+digest, 0, "it is of the machine %q, and row %d of machines, to which it belongs, has the name %q", nameIn(text), machine, is)
 		}
 		a.definitions[digest] = text
 	})
+}
+
+// nameIn returns the name of the machine that a definition is of.
+func nameIn(definition []byte) string {
+	var head struct {
+		MachineName string `json:"machineName"`
+	}
+	_ = json.Unmarshal(definition, &head) // its digest covers it
+	return head.MachineName
 }
 
 func (a *audit) checkRosters(ctx context.Context) error {

@@ -7,18 +7,30 @@ import (
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/projection"
+	"github.com/dialai/dialai/store/internal/scratch"
 )
 
 // What follows from logs, as it was collected when they were read (verify_session.go), is held against the
 // tables that have it.
 
 func (a *audit) checkLessons(ctx context.Context) error {
-	var place int64
+	var got scratch.Lesson
 	var lesson []byte
+	var archived bool
 	n := 0
-	err := a.each(ctx, `SELECT place, lesson FROM lessons`, []any{&place, &lesson}, func() {
-		if want, ok := a.read.Lesson(place); !a.broken && (!ok || string(lesson) != want.Text) {
-			a.differs(inRows, "lessons", 0, "the lesson at place %d is not what the logs say", place)
+	err := a.each(ctx, `SELECT l.place, l.lesson, l.at, l.session, coalesce(m.machine_name, ''), EXISTS (SELECT FROM archived_records r WHERE r.agents=0 AND r.place=l.place)
+		FROM lessons l LEFT JOIN machines m ON m.id=l.machine`, []any{&got.Place, &lesson, &got.At, &got.Of, &got.Machine, &archived}, func() {
+		got.Text = string(lesson)
+		want, ok := a.read.Lesson(got.Place)
+		if want.At == 0 { // of a session that was archived when that was not kept
+			want.At = got.At
+		}
+		switch {
+		case a.broken || ok && got == want:
+		case archived && (!ok || got.Text != want.Text): // what is kept of that says no more what it has taught
+			a.differs(inArchived, "archived", 0, "the lesson at place %d is of a session that was archived, of which its row is gone or altered", got.Place)
+		default:
+			a.differs(inRows, "lessons", 0, "the lesson at place %d is not what the logs say", got.Place)
 		}
 		n++
 	})

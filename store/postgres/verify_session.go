@@ -68,9 +68,9 @@ func (a *audit) page(ctx context.Context, after int64) (list []sessionRow, err e
 	var status int16
 	var startedBy, reason, subject []byte
 	is := &r.Session
-	err = a.each(ctx, `SELECT s.id, s.session_id, m.machine_name, d.machine_digest, s.created_at, s.started_by, s.status, s.code, s.reason, s.reviews, s.subject, s.due_at, s.driver, s.since, s.timer_at, s.ended_at,
+	err = a.each(ctx, `SELECT s.id, s.session_id, coalesce(m.machine_name, ''), coalesce(d.machine_digest, ''), s.created_at, s.started_by, s.status, s.code, s.reason, s.reviews, s.subject, s.due_at, s.driver, s.since, s.timer_at, s.ended_at,
 		s.current_state, s.round, s.attempt, s.sequence, s.transitions, s.updated_at, s.calls, s.input_tokens, s.output_tokens, s.cost_pico_usd, s.head, q.tenant
-		FROM sessions s JOIN machines m ON m.id=s.machine JOIN definitions d ON d.id=s.definition LEFT JOIN quota_sessions q ON q.session_id=s.session_id WHERE s.id>$1 ORDER BY s.id LIMIT $2`,
+		FROM sessions s LEFT JOIN machines m ON m.id=s.machine LEFT JOIN definitions d ON d.id=s.definition LEFT JOIN quota_sessions q ON q.session_id=s.session_id WHERE s.id>$1 ORDER BY s.id LIMIT $2`,
 		[]any{&r.id, &id, &is.Machine, &is.Digest, &is.CreatedAt, &startedBy, &status, &is.Code, &reason, &is.Reviews, &subject, &is.DueAt, &is.Driver, &is.Since, &is.TimerAt, &r.ended,
 			&is.State, &is.Round, &is.Attempt, &is.Sequence, &is.Executed, &is.UpdatedAt, &is.Calls, &is.TokensIn, &is.TokensOut, &is.PicoUSD, &r.head, &r.tenant}, func() {
 			is.ID, is.StartedBy, is.Reason, is.Subject, is.Status = specialist.SessionID(id).String(), string(startedBy), string(reason), string(subject), ""
@@ -269,7 +269,7 @@ func (a *audit) follow(machine string, row *sessionRow, r *logRow, events []sess
 	}
 	if t, ok := projection.TaughtBy(r.place, events); ok {
 		taught = t.Lesson != nil
-		a.teach(machine, row.ID, &t)
+		a.teach(machine, row.ID, row.id, &t)
 		a.erasedAudit[row.ID] = append(a.erasedAudit[row.ID], t.Erased...)
 	}
 	for i := range events {

@@ -100,6 +100,15 @@ func TestVerify(t *testing.T) {
 		{`UPDATE sessions SET driver='temporal' WHERE id=3`, "its row in sessions"},
 		{`UPDATE sessions SET since=1 WHERE id=3`, "its row in sessions"},
 		{`UPDATE sessions SET status=1 WHERE id=3`, "its row in sessions"},
+		{`UPDATE sessions SET definition=99 WHERE id=3`, "its row in sessions"},
+		{`UPDATE sessions SET machine=99 WHERE id=3`, "its row in sessions"},
+		{`UPDATE definitions SET machine=99`, "to which it belongs"},
+		{`DELETE FROM definitions`, "it is not stored"},
+		{`UPDATE machines SET machine_name='other'`, "roster: "},
+		{`DELETE FROM machines`, "roster: "},
+		{`UPDATE lessons SET machine=99 WHERE place=(SELECT max(place) FROM lessons)`, "rows: lessons"},
+		{`UPDATE lessons SET session=99 WHERE place=(SELECT max(place) FROM lessons)`, "rows: lessons"},
+		{`UPDATE lessons SET at=at+1 WHERE place=(SELECT max(place) FROM lessons)`, "rows: lessons"},
 	} {
 		exec(t, address, `SET search_path=dialai; `+c.alter)
 		found := verify()

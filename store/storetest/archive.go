@@ -30,6 +30,8 @@ type ArchiveMaker struct {
 	Open func(t *testing.T) ArchiveStore
 	// Verify checks the store, and Rebuild makes anew what follows from its logs. They return what is wrong with it.
 	Verify, Rebuild func(t *testing.T, s ArchiveStore) error
+	// Exec changes the store behind its back.
+	Exec func(t *testing.T, query string)
 	// File opens an archive, has it used, and closes it; if check is set, it checks it before that.
 	File func(t *testing.T, path string, check bool, use func(s session.Store)) error
 }
@@ -60,6 +62,7 @@ func RunArchive(t *testing.T, maker func(t *testing.T) ArchiveMaker) {
 		{"interrupted", testArchiveInterrupted},
 		{"changed meanwhile", testArchiveChanged},
 		{"refused", testArchiveRefused},
+		{"lost", testArchiveLost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := &archiveBench{T: t, ctx: t.Context(), maker: maker}
@@ -371,6 +374,23 @@ func testArchiveChanged(a *archiveBench) {
 }
 
 // testArchiveRefused: nothing is written to the archive of another store, and where nothing is old enough no file is made.
+// testArchiveLost: where it is not known any more what an archived session has taught, that is damage, and rebuilding makes nobody forget it.
+func testArchiveLost(a *archiveBench) {
+	_, err := a.store.Archive(a.ctx, a.options())
+	a.ok(err)
+	taught := a.taught()
+	a.Exec(a.T, `DELETE FROM archived WHERE session_id=(SELECT min(session_id::text)::uuid FROM archived)`)
+	s := a.Open(a.T)
+	for what, do := range map[string]func(*testing.T, ArchiveStore) error{"verified": a.Verify, "rebuilt": a.Rebuild} {
+		if err := do(a.T, s); err == nil || !strings.Contains(err.Error(), "of a session that was archived, of which its row is gone or altered; rebuilding cannot repair it") {
+			a.Errorf("%s without the row of a session that was archived: %v", what, err)
+		}
+	}
+	if now := a.taught(); now != taught {
+		a.Errorf("what was taught was\n%s\nand is\n%s", taught, now)
+	}
+}
+
 func testArchiveRefused(a *archiveBench) {
 	first := *a
 	a.begin()

@@ -50,6 +50,9 @@ type Lesson struct {
 	Place int64
 	Text  string
 	At    int64 // when it was recorded, in ms since 1970
+	// Of is the row of its session, Machine the name of its machine; a file has neither beside it.
+	Of      int64
+	Machine string
 }
 
 // sessionColumns are those of a session but for its numbers. A machine stands there by its name.
@@ -69,7 +72,7 @@ func New(ctx context.Context) (*Scratch, error) {
 		`PRAGMA cache_size=-4096`, `PRAGMA journal_mode=OFF`, `PRAGMA synchronous=OFF`,
 		`BEGIN`,
 		`CREATE TABLE sessions (id INTEGER PRIMARY KEY, began INTEGER, ` + strings.Join(sessionColumns, ", ") + `)`,
-		`CREATE TABLE lessons (place INTEGER PRIMARY KEY, lesson TEXT, at INTEGER)`,
+		`CREATE TABLE lessons (place INTEGER PRIMARY KEY, lesson TEXT, at INTEGER, of INTEGER, machine TEXT)`,
 		`CREATE TABLE exemplars (place INTEGER PRIMARY KEY, of TEXT, machine TEXT, state TEXT, exemplar TEXT)`,
 		`CREATE INDEX exemplars_of ON exemplars (of)`,
 	} {
@@ -79,7 +82,7 @@ func New(ctx context.Context) (*Scratch, error) {
 		}
 	}
 	s.prepare(ctx, &s.putSession, `INSERT OR REPLACE INTO sessions (id, began, `+strings.Join(sessionColumns, ", ")+`) VALUES (?, ?`+strings.Repeat(", ?", len(sessionColumns))+`)`)
-	s.prepare(ctx, &s.putLesson, `INSERT OR REPLACE INTO lessons (place, lesson, at) VALUES (?, ?, ?)`)
+	s.prepare(ctx, &s.putLesson, `INSERT OR REPLACE INTO lessons (place, lesson, at, of, machine) VALUES (?, ?, ?, ?, ?)`)
 	s.prepare(ctx, &s.putExemplar, `INSERT OR REPLACE INTO exemplars (place, of, machine, state, exemplar) VALUES (?, ?, ?, ?, ?)`)
 	s.prepare(ctx, &s.retract, `UPDATE exemplars SET exemplar='' WHERE of=? AND substr(exemplar, 1, ?)=?`)
 	s.prepare(ctx, &s.session, selectSession+` WHERE id=?`)
@@ -93,7 +96,7 @@ func New(ctx context.Context) (*Scratch, error) {
 
 var (
 	selectSession  = `SELECT id, began, ` + strings.Join(sessionColumns, ", ") + ` FROM sessions`
-	selectLesson   = `SELECT place, lesson, at FROM lessons`
+	selectLesson   = `SELECT place, lesson, at, of, machine FROM lessons`
 	selectExemplar = `SELECT place, machine, state, exemplar FROM exemplars`
 )
 
@@ -226,12 +229,14 @@ func (s *Scratch) Sessions() iter.Seq[*Session] {
 // Folded returns of how many sessions the log is whole.
 func (s *Scratch) Folded() int { return s.count(`sessions WHERE folded`) }
 
+func (l *Lesson) fields() []any { return []any{&l.Place, &l.Text, &l.At, &l.Of, &l.Machine} }
+
 // PutLesson keeps a lesson.
-func (s *Scratch) PutLesson(l Lesson) { s.exec(s.putLesson, l.Place, l.Text, l.At) }
+func (s *Scratch) PutLesson(l Lesson) { s.exec(s.putLesson, l.Place, l.Text, l.At, l.Of, l.Machine) }
 
 // Lesson returns the lesson of a place, false if there is none.
 func (s *Scratch) Lesson(place int64) (l Lesson, there bool) {
-	there = s.found(s.lesson, place, &l.Place, &l.Text, &l.At)
+	there = s.found(s.lesson, place, l.fields()...)
 	return l, there
 }
 
@@ -239,7 +244,7 @@ func (s *Scratch) Lesson(place int64) (l Lesson, there bool) {
 func (s *Scratch) Lessons() iter.Seq[Lesson] {
 	return func(yield func(Lesson) bool) {
 		var l Lesson
-		s.rows(selectLesson+` ORDER BY place`, []any{&l.Place, &l.Text, &l.At}, func() bool { return yield(l) })
+		s.rows(selectLesson+` ORDER BY place`, l.fields(), func() bool { return yield(l) })
 	}
 }
 

@@ -57,7 +57,7 @@ func TestScratch(t *testing.T) {
 		}
 		now := of(row)
 		s.PutSession(&now)
-		s.PutLesson(scratch.Lesson{Place: row, Text: fmt.Sprint("lesson\x00 ", row), At: -row})
+		s.PutLesson(scratch.Lesson{Place: row, Text: fmt.Sprint("lesson\x00 ", row), At: -row, Of: 2 * row, Machine: "m"})
 		s.PutExemplar(row, fmt.Sprint("session ", row%7), projection.Exemplar{Machine: "m", State: "s", Text: fmt.Sprintf(`{"exemplarId":"%d",…`, row)})
 	}
 	next := int64(1)
@@ -94,7 +94,7 @@ func TestScratch(t *testing.T) {
 	next = 1
 	for place, text := range s.Texts() {
 		l, there := s.Lesson(place)
-		if want := fmt.Sprint("lesson\x00 ", next); place != next || text != want || !there || l != (scratch.Lesson{Place: place, Text: want, At: -place}) {
+		if want := fmt.Sprint("lesson\x00 ", next); place != next || text != want || !there || l != (scratch.Lesson{Place: place, Text: want, At: -place, Of: 2 * place, Machine: "m"}) {
 			t.Fatalf("lesson %d is %q, %+v", place, text, l)
 		}
 		next++

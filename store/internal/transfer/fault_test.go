@@ -355,6 +355,64 @@ func TestMeanwhile(t *testing.T) {
 	})
 }
 
+// TestThawed: a store that is thawed while it is copied for good, or copied to another place, makes no copy for good; one that was copied for good is not
+// copied to another place before it is thawed.
+func TestThawed(t *testing.T) {
+	each(t, func(t *testing.T, from, to place) {
+		if err := from.use(func(s closable) { use(t, s).live(1) }); err != nil {
+			t.Fatal(err)
+		}
+		thawed, elsewhere := `UPDATE meta SET frozen=NULL`, `UPDATE meta SET frozen='elsewhere'` // as the commands do, which wait in a database until its snapshot is read
+		if from.path != "" {
+			thawed, elsewhere = `DELETE FROM copying`, `UPDATE copying SET frozen='elsewhere'`
+		}
+		for i, meanwhile := range []string{thawed, elsewhere} {
+			frozen := func(context.Context, string) error { from.exec(meanwhile); return nil }
+			if _, err := from.copied(to, transfer.Options{Final: true, Resume: i > 0, Frozen: frozen}); !errors.Is(err, transfer.ErrThawed) {
+				t.Errorf("with %s meanwhile it is copied with %v", meanwhile, err)
+			}
+			var is *transfer.UnfinishedError
+			if err := to.use(func(closable) {}); !errors.As(err, &is) {
+				t.Errorf("the copy is opened: %v", err)
+			}
+		}
+		var refused *transfer.Refusal
+		if _, err := from.copied(to, transfer.Options{Final: true, Resume: true}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "it was copied to elsewhere for good") {
+			t.Errorf("copied to another place after it was for good: %v", err)
+		}
+		if s, err := from.open(); err != nil || store.Thaw(t.Context(), s) != nil || s.Close() != nil {
+			t.Fatal(err)
+		}
+		if _, err := from.copied(to, transfer.Options{Final: true, Resume: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := to.use(func(s closable) { sound(t, s) }); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestItself: a database is not copied to itself, under whatever name, and is what it was.
+func TestItself(t *testing.T) {
+	from := inDatabase(t)
+	if err := from.use(func(s closable) { use(t, s).live(1) }); err != nil {
+		t.Fatal(err)
+	}
+	same := from
+	same.address = strings.Replace(from.address, "127.0.0.1", "localhost", 1)
+	if same.address == from.address {
+		t.Fatalf("%s has no other name here", from.address)
+	}
+	for _, o := range []transfer.Options{{}, {Resume: true}, {Resume: true, Final: true}} {
+		if _, err := from.copied(same, o); !errors.Is(err, transfer.ErrSame) {
+			t.Errorf("copied to itself with %+v: %v", o, err)
+		}
+	}
+	if err := from.use(func(s closable) { use(t, s).live(1); sound(t, s) }); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFence: while somebody has drawn a place and may commit it yet, nothing is copied that could be behind it.
 func TestFence(t *testing.T) {
 	from, to := inDatabase(t), inFile(t)

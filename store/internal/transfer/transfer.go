@@ -94,6 +94,10 @@ type Source interface {
 	// Name says which store it is, without any password.
 	Name() string
 	Snapshot(ctx context.Context) (Snapshot, error)
+	// ID tells the store from every other one, however it is named; "" if its name does.
+	ID(ctx context.Context) (string, error)
+	// Frozen returns for which store it is frozen, "" if it is not.
+	Frozen(ctx context.Context) (to string, err error)
 	// Freeze has everybody who writes to the store refused, who is told its new name, once it
 	// returns; with "" nobody is any more.
 	Freeze(ctx context.Context, to string) error
@@ -136,6 +140,7 @@ var (
 	ErrOther   = &Refusal{"it is another store, and is not written over", "name a store that is empty or a file that does not exist"}
 	ErrCopied  = &Refusal{"it has a copy of that store already, or a part of one", "go on with --resume"}
 	ErrChanged = &Refusal{"it has records that the other store does not have: it was used since, or is no copy that dialai store copy has made", "copy to an empty store"}
+	ErrThawed  = &Refusal{"it was thawed, or copied to another place for good, while it was copied: the copy may lack what came then", "run it again, with --resume --final"}
 	ErrArchive = &Refusal{"what is copied is an archive, and those are kept in files", "name a file to copy it to"}
 )
 
@@ -233,8 +238,8 @@ func (c *copying) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = snapshot.Close() }() // the last one; it has only read
-	if c.from.Name() == c.to.Name() {
-		return ErrSame
+	if err := c.mayCopy(ctx); err != nil {
+		return err
 	}
 	if err := c.to.Begin(ctx, snapshot.Identity(), c.from.Name(), c.o.Resume); err != nil {
 		return err
@@ -278,10 +283,43 @@ func (c *copying) run(ctx context.Context) error {
 	if err := c.o.after("compared"); err != nil {
 		return err
 	}
+	if c.o.Final { // somebody may have thawed it, or copied it to another place for good
+		switch to, err := c.from.Frozen(ctx); {
+		case err != nil:
+			return err
+		case to != c.to.Name():
+			return ErrThawed
+		}
+	}
 	if err := c.o.Finishing(ctx); err != nil {
 		return fmt.Errorf("what servers remember: %w", err)
 	}
 	return c.to.Finish(ctx)
+}
+
+// mayCopy returns an error if the two are one store, or if one that is to be copied for good went elsewhere.
+func (c *copying) mayCopy(ctx context.Context) error {
+	from, err := c.from.ID(ctx)
+	if err != nil {
+		return err
+	}
+	to, err := c.to.ID(ctx)
+	if err != nil {
+		return err
+	}
+	if c.from.Name() == c.to.Name() || from != "" && from == to {
+		return ErrSame
+	}
+	if !c.o.Final {
+		return nil
+	}
+	switch went, err := c.from.Frozen(ctx); {
+	case err != nil:
+		return err
+	case went != "" && went != c.to.Name():
+		return &Refusal{"it was copied to " + went + " for good", "copy that one; or let this one be written to again: dialai store copy FROM --thaw"}
+	}
+	return nil
 }
 
 // parts copies what the target lacks.
