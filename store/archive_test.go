@@ -484,3 +484,23 @@ func TestArchiveUnderLists(t *testing.T) {
 		}
 	})
 }
+
+// TestRebuildLeaves: what nothing follows from, and is damaged, is no reason not to make everything else anew; the report says that it is left.
+func TestRebuildLeaves(t *testing.T) {
+	for damage, kind := range map[string]store.Kind{
+		`UPDATE secrets SET value=randomblob(32) WHERE name='store'`: "secret",
+		`UPDATE agent_log SET event=event||' ' WHERE id=1`:           "agent_log",
+	} {
+		a, _ := ended(t)
+		taught := a.kept()
+		execRaw(t, a.path, damage+`; UPDATE sessions SET calls=calls+1; DELETE FROM lessons`)
+		for range 2 {
+			if d := a.rebuild(false).Difference; d == nil || d.Kind != kind || d.Repaired {
+				t.Errorf("%s: rebuilt, there is %v", damage, d)
+			}
+			if kept := a.kept(); kept != taught {
+				t.Errorf("%s: rebuilt, what was taught is other: %s", damage, firstDifference(taught, kept))
+			}
+		}
+	}
+}

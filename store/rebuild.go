@@ -37,7 +37,8 @@ type RebuildOptions struct {
 
 // Rebuild writes everything that follows from the logs anew, indexes and free space
 // included, in one transaction. It refuses, with the difference in the report, if a log
-// or a definition is damaged. For a while it takes as much room on the disk as the store again. It
+// or a definition is damaged; where what nothing follows from is damaged (the secret, the audit of models, logs of agents)
+// the report says so, too, and all else is made anew. For a while it takes as much room on the disk as the store again. It
 // returns [ErrDriven] if another process holds the lock of [SQLite.DriverLock], and holds it itself
 // meanwhile.
 func (s *SQLite) Rebuild(ctx context.Context, programs *session.Programs, o RebuildOptions) (report Report, err error) {
@@ -67,6 +68,7 @@ type rebuild struct {
 	programs *session.Programs
 	o        RebuildOptions
 	report   Report
+	left     Report // what it cannot repair, nor needs
 	a        *audit
 	ctx      context.Context //nolint:containedctx // of the one call it lives in
 	conn     *sql.Conn       // reads the store as main, writes the new file as fresh
@@ -94,7 +96,9 @@ func (b *rebuild) run(_ context.Context, conn *sql.Conn) error {
 			err = b.write()
 		}
 		if err == nil && b.report.Difference == nil {
-			_, err = copied.Step(-1)
+			if _, err = copied.Step(-1); err == nil {
+				b.report = b.left
+			}
 		}
 		return errors.Join(err, copied.Finish())
 	}))
@@ -160,15 +164,29 @@ func (b *rebuild) check(pool *sql.DB) error {
 	}
 	b.a = a
 	b.a.progress = b.store.told()
-	err = b.a.everything(b.ctx)
-	for kind := range b.a.found {
-		if !kind.source() {
-			delete(b.a.found, kind)
+	if err = b.a.everything(b.ctx); err != nil {
+		return err
+	}
+	found := b.a.found
+	b.a.found = map[Kind]*Difference{}
+	for kind, d := range found {
+		if kind.source() {
+			b.a.found[kind] = d
 		}
 	}
 	b.a.conclude()
 	b.report = b.a.report
-	return err
+	if b.report.Difference != nil {
+		return nil
+	}
+	for kind, d := range found {
+		if !kind.derived() {
+			b.a.found[kind] = d
+		}
+	}
+	b.a.conclude()
+	b.left = b.a.report
+	return nil
 }
 
 func (b *rebuild) exec(query string, args ...any) {

@@ -44,6 +44,7 @@ var kinds = []store.Kind{inLog, inNewer, inRoster, inDefinition, inArchived, inA
 var unknown = []string{
 	"whether it, or the end of a log, was set back to an earlier state, or a session removed with its log, or somebody who can write the database wrote all of it anew, hashes included",
 	"whether the audit of models is as it was written, but for what was erased: nothing follows from it",
+	"whether its epoch, and the secret by which audits are drawn, are those of before, and what is kept of archived sessions that had taught nothing",
 	"whether what was recorded is what services, models and clocks said",
 	"whether pages and indexes are whole: pg_amcheck does",
 	"which is right where quotas have counted something else than logs say: calls are counted when they end, as expected if nobody says what they cost, and logs have also what was spent past the quota",
