@@ -101,7 +101,7 @@ func TestStandbyBehind(t *testing.T) {
 	address, none := server.Database(t), server.Database(t)
 	open(t, address, postgres.Options{})
 	standby := server.Standby(t, false)
-	exec(t, address, `DELETE FROM dialai.goose_db_version WHERE version_id=11`)
+	exec(t, address, `DROP INDEX dialai.sessions_since; ALTER TABLE dialai.sessions DROP COLUMN since; DELETE FROM dialai.goose_db_version WHERE version_id=11`)
 	wait(t, "the standby", func() bool {
 		return ask[int](t, standby.Of(address), `SELECT count(*) FROM dialai.goose_db_version WHERE version_id=11`) == 0
 	})
