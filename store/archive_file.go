@@ -69,6 +69,9 @@ func openArchive(ctx context.Context, path, of string, secret []byte) (*ArchiveF
 
 // fitsArchive returns the error of archiving to a file that is there and is no archive, or whose folder is not there. It changes nothing.
 func fitsArchive(ctx context.Context, path, of string, secret []byte) error {
+	if err := sessions.mayBe(path); err != nil {
+		return &OpenError{path, err}
+	}
 	if is, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && is.Size() == 0 {
 		if folder, err := os.Stat(filepath.Dir(path)); err != nil || !folder.IsDir() {
 			return &OpenError{path, fmt.Errorf("there is no folder %s", filepath.Dir(path))}

@@ -168,6 +168,7 @@ func TestTables(t *testing.T) {
 		{"a column is gone", true, `ALTER TABLE dialai.sessions DROP COLUMN since`, said{"the schema dialai lacks sessions.since, which migration 0011_since.sql has made", whole}},
 		{"several are gone", true, `DROP TABLE dialai.quota, dialai.quota_windows, dialai.quota_holds, dialai.quota_sessions, dialai.sessions CASCADE`, said{"the schema dialai lacks quota, quota_holds, quota_sessions and 2 more, which ", whole}},
 		{"meta is gone", true, `DROP TABLE dialai.meta CASCADE`, said{"the schema dialai lacks meta, ", whole}},
+		{"meta is empty", true, `INSERT INTO dialai.log (session, first, at, events, hash) VALUES (1, 1, 0, '', ''); DELETE FROM dialai.meta`, said{"the table meta of the schema dialai is empty, and the log is not", "restore the database from a backup"}},
 		{"the list is gone", true, `DROP TABLE dialai.goose_db_version`, said{"the schema dialai lacks its list of migrations, the table goose_db_version", whole}},
 		{"the list is behind", true, `DELETE FROM dialai.goose_db_version WHERE version_id IN (7, 11)`, said{"but its list of migrations (goose_db_version) lacks migration 0007_quota.sql, which makes it", whole}},
 		{"the list is behind by columns", true, `DELETE FROM dialai.goose_db_version WHERE version_id>8`, said{"but its list of migrations (goose_db_version) lacks migration 0009_clock.sql, which makes it", whole}},

@@ -18,7 +18,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
-	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/store/internal/projection"
 )
@@ -53,19 +52,9 @@ type tables struct {
 var sessionTables = tables{dir: "migrations", made: func(ctx context.Context, conn *pgx.Conn) error {
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails
-	_, err := conn.Exec(ctx, `INSERT INTO meta (secret) SELECT $1 WHERE NOT EXISTS (SELECT FROM log) ON CONFLICT DO NOTHING`, secret)
-	var lost bool
-	if err == nil {
-		err = conn.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM meta)`).Scan(&lost)
-	}
-	if lost {
-		err = errNoMeta
-	}
+	_, err := conn.Exec(ctx, `INSERT INTO meta (secret) VALUES ($1) ON CONFLICT DO NOTHING`, secret)
 	return err
 }, then: map[int64]func(context.Context, *sql.Tx, func(part string, done, of int64)) error{10: fillDrivers, 11: fillSince}}
-
-// errNoMeta: what tells a store from others is gone, and what audits are drawn by.
-var errNoMeta = &session.CorruptError{What: "the store", Problem: "the row of its table meta is gone, which nothing else says: restore the database from a backup"}
 
 // controlTables are those of what a server must remember.
 var controlTables = tables{dir: "migrations/control", made: func(ctx context.Context, conn *pgx.Conn) error {
@@ -136,6 +125,17 @@ func (t *tables) migrate(ctx context.Context, config *pgx.ConnConfig, a address,
 		return nil, e
 	case whole:
 		return nil, nil
+	}
+	if len(has) == 0 && len(is.applied) > 1 && t == &sessionTables {
+		var used bool
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM log)`).Scan(&used); err != nil {
+			return nil, err
+		}
+		if used { // to make another one would be another store, by another secret
+			return nil, &schemaError{at: a, problem: "the table meta of the schema " + a.schema + " is empty, and the log is not: what tells the store from others, and the secret that audits are drawn by, are gone", advice: "restore the database from a backup"}
+		}
+	}
+	switch {
 	case len(has) == 0 && (o.Existing || standby):
 		return nil, ErrNone
 	case standby:

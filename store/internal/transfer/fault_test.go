@@ -392,6 +392,48 @@ func TestThawed(t *testing.T) {
 	})
 }
 
+// TestDriven: nothing is copied to a store that a process carries on, and then nobody is kept from writing to the one that was to be copied.
+func TestDriven(t *testing.T) {
+	each(t, func(t *testing.T, from, to place) {
+		if err := from.use(func(s closable) { use(t, s).live(1) }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := from.copied(to, transfer.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		end := func() { to.exec(`DELETE FROM owners`) }
+		if to.path == "" {
+			to.exec(`INSERT INTO owners (name, until, about) VALUES ('a server', now()+interval '1 minute', '')`)
+		} else {
+			s, err := store.OpenSQLite(t.Context(), to.path, store.SQLiteOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lock, err := s.DriverLock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if free, err := lock.TryLock(); err != nil || !free {
+				t.Fatalf("the lock of a store that nobody carries on is free: %t, %v", free, err)
+			}
+			end = func() { lock.Unlock(); s.Close() }
+		}
+		if _, err := from.copied(to, transfer.Options{Resume: true, Final: true}); !errors.Is(err, store.ErrDriven) {
+			t.Errorf("copied to a store that a process carries on: %v", err)
+		}
+		if err := from.use(func(s closable) { use(t, s).live(1) }); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		if _, err := from.copied(to, transfer.Options{Resume: true, Final: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := to.use(func(s closable) { sound(t, s) }); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestItself: a database is not copied to itself, under whatever name, and is what it was.
 func TestItself(t *testing.T) {
 	from := inDatabase(t)

@@ -283,6 +283,9 @@ func (c *copying) run(ctx context.Context) error {
 	if err := c.o.after("compared"); err != nil {
 		return err
 	}
+	if err := c.o.Finishing(ctx); err != nil {
+		return fmt.Errorf("what servers remember: %w", err)
+	}
 	if c.o.Final { // somebody may have thawed it, or copied it to another place for good
 		switch to, err := c.from.Frozen(ctx); {
 		case err != nil:
@@ -290,9 +293,6 @@ func (c *copying) run(ctx context.Context) error {
 		case to != c.to.Name():
 			return ErrThawed
 		}
-	}
-	if err := c.o.Finishing(ctx); err != nil {
-		return fmt.Errorf("what servers remember: %w", err)
 	}
 	return c.to.Finish(ctx)
 }
